@@ -1,0 +1,53 @@
+/* The metric table: every variable of a result file, one line each.
+ *
+ * A metric has a name, a shape class, a unit, a definition and a function from statistics to a
+ * number. Undefined is NaN, counted by the recorder, never 0. docs/metrics.md is generated from it. */
+#ifndef ATS_METRICS_METRIC_H
+#define ATS_METRICS_METRIC_H
+
+#include "kernels/backend.h"
+
+typedef enum ats_metric_shape {
+    ATS_SHAPE_SCALAR, /* [head, probe] */
+    ATS_SHAPE_SPAN,   /* [head, probe, span] */
+    ATS_SHAPE_PART,   /* [head, probe, part] */
+    ATS_SHAPE_TOP,    /* [head, probe, k] */
+    ATS_SHAPE_READOUT, /* [head, probe, readout, span] contribution along a readout direction */
+    ATS_SHAPE_VECTOR   /* [head, probe, span, d_v] only with `vectors: true` */
+} ats_metric_shape;
+
+typedef enum ats_metric_needs { ATS_NEEDS_NOTHING, ATS_NEEDS_W_O, ATS_NEEDS_READOUT } ats_metric_needs;
+
+/* What one cell is computed from. Regions: the first n_spans are the `span` axis. */
+typedef struct ats_cell {
+    const ats_problem *problem;
+    const ats_route_stats *base;
+    const ats_route_stats *route; /* the variant; for a base twin the base itself */
+    const ats_pair_stats *pair;   /* NULL for a base twin */
+    int64_t row;                  /* problem row */
+    int64_t span;                 /* index into regions, or ATS_SPAN_INSERTED */
+    int64_t part;                 /* part or k, by shape */
+    const float *w_o;             /* [d_v, d_model] of this row's head, or NULL */
+    int64_t d_model;
+    const float *readout;         /* [d_model] this readout's direction, or NULL */
+} ats_cell;
+
+#define ATS_SPAN_INSERTED (-1)
+
+typedef struct ats_metric {
+    const char *name; /* of the variant's variable; a base twin is "base_" + name */
+    ats_metric_shape shape;
+    ats_metric_needs needs;
+    const char *unit;
+    const char *long_name;
+    const char *definition; /* formula, in words and symbols of metrics.md */
+    bool has_base;          /* also written for the base */
+    bool base_only;
+    bool integer;           /* stored as int32/int64, -1 pads (top_index and the like); else float32 */
+    double (*value)(const ats_cell *cell);
+} ats_metric;
+
+const ats_metric *const *ats_metrics(int64_t *count);
+const ats_metric *ats_metric_find(const char *name); /* NULL: none */
+
+#endif

@@ -1,0 +1,104 @@
+/* The result file: writer. A few large arrays with dimension scales (docs/results-format.md).
+ *
+ * The writer makes every variable up front from the metric table, takes one block per
+ * (sample, layer), and ends with `complete`; the file carries a temporary name until then.
+ * Ownership: the writer owns its file and copies nothing; blocks are only read. One thread. */
+#ifndef ATS_REPORT_RESULTS_H
+#define ATS_REPORT_RESULTS_H
+
+#include "base/arena.h"
+#include "metrics/metric.h"
+
+enum { ATS_TYPE_F64, ATS_TYPE_I64, ATS_TYPE_TEXT, ATS_TYPE_BOOL };
+
+/* A coordinate along one axis ("case", "sample", "layer", ...). */
+typedef struct ats_coordinate {
+    const char *name, *axis;
+    int type;               /* ATS_TYPE_* */
+    const char *unit, *long_name;
+    const double *f64;      /* [axis size], by type */
+    const int64_t *i64;
+    const char *const *text;
+    const int8_t *flag;
+    const char *flag_values; /* "0,1" and CF flag_meanings on integers; NULL: none */
+    const char *flag_meanings;
+} ats_coordinate;
+
+typedef struct ats_attribute {
+    const char *name;
+    int type;
+    double f64;
+    int64_t i64;
+    const char *text;
+} ats_attribute;
+
+typedef struct ats_results_shape {
+    int64_t n_cases, n_samples, n_layers, n_heads, n_probes, n_spans, n_top, n_readouts, d_v;
+    const char *const *span_names;    /* [n_spans]; the last four are sink, recent, rest, inserted */
+    const char *const *readout_names; /* [n_readouts] */
+    bool detail_head; /* cells are means over probes; the probe axis is gone, `worst_probe` is there */
+} ats_results_shape;
+
+typedef struct ats_results_options {
+    const char *compression; /* zstd | deflate | none */
+    int level;
+    bool vectors;
+    int64_t n_metrics;
+    const ats_metric *const *metrics; /* those to write */
+    int64_t n_coordinates;
+    const ats_coordinate *coordinates;
+    int64_t n_attributes;
+    const ats_attribute *attributes; /* root attributes: suite_hash, backend, ... */
+    const char *suite_text;          /* resolved suite, dataset "suite" */
+} ats_results_options;
+
+typedef struct ats_results ats_results;
+
+/* Temporary file beside path; fails clearly when the directory cannot be written or is full. */
+ATS_MUST_CHECK ats_code ats_results_create(const char *path, const ats_results_shape *shape,
+                                           const ats_results_options *options, ats_results **out,
+                                           ats_err *err);
+
+/* One metric's numbers for the cases of one sample in one layer: values[case][head][probe][x] with
+ * x = span, part, k, ... by the metric's shape; base: one case. NaN where undefined. */
+typedef struct ats_block {
+    int64_t metric;    /* index into options->metrics */
+    bool base;
+    const float *values;
+    const int32_t *integers; /* instead of values for integer metrics */
+} ats_block;
+
+/* Writes blocks for cases [case_start, case_start + n_cases) of sample `sample`, layer index `layer`. */
+ATS_MUST_CHECK ats_code ats_results_write(ats_results *results, int64_t sample, int64_t layer,
+                                          int64_t case_start, int64_t n_cases, const ats_block *blocks,
+                                          int64_t n_blocks, ats_err *err);
+/* Late root attributes (timings are not among them: equal runs give equal bytes), then `complete`,
+ * close, fsync, rename. Frees. */
+ATS_MUST_CHECK ats_code ats_results_finish(ats_results *results, const ats_attribute *attributes,
+                                           int64_t n_attributes, ats_err *err);
+void ats_results_abort(ats_results *results); /* closes and removes the temporary file */
+
+/* Bytes of every variable, uncompressed, by the same layout: for `plan`. */
+int64_t ats_results_bytes(const ats_results_shape *shape, const ats_metric *metric, bool base,
+                          bool vectors);
+
+/* Reader, for gates, explain, summaries: whole variable by name as double (NaN fill), dims out. */
+typedef struct ats_result_file ats_result_file;
+ATS_MUST_CHECK ats_code ats_result_open(const char *path, ats_result_file **out, ats_err *err);
+void ats_result_close(ats_result_file *file);
+typedef struct ats_result_variable {
+    int rank;
+    int64_t extent[6];
+    char axis[6][16];
+    double *values; /* free() */
+} ats_result_variable;
+ATS_MUST_CHECK ats_code ats_result_read(ats_result_file *file, const char *name,
+                                        ats_result_variable *out, ats_err *err);
+/* Text coordinate or attribute, malloc'd strings released by ats_result_free_texts. */
+ATS_MUST_CHECK ats_code ats_result_texts(ats_result_file *file, const char *name, char ***out,
+                                         int64_t *count, ats_err *err);
+void ats_result_free_texts(char **texts, int64_t count);
+ATS_MUST_CHECK ats_code ats_result_attribute(ats_result_file *file, const char *name,
+                                             char *text, size_t size, ats_err *err);
+
+#endif
