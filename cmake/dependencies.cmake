@@ -3,7 +3,7 @@
 find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(Threads REQUIRED)
 set(HDF5_PREFER_PARALLEL OFF)
-find_package(HDF5 REQUIRED COMPONENTS C)
+find_package(HDF5 REQUIRED COMPONENTS C HL)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)

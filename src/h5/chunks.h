@@ -1,0 +1,32 @@
+/* Chunk shapes, and boxes of chunked datasets read and written on several threads.
+ *
+ * HDF5 itself is called from one thread at a time: raw chunks are fetched or stored by one
+ * thread while the others inflate, deflate, shuffle and unshuffle (zstd, deflate, shuffle).
+ * Bytes written do not depend on the number of threads. */
+#ifndef ATS_H5_CHUNKS_H
+#define ATS_H5_CHUNKS_H
+
+#include "h5/dataset.h"
+
+/* A chunk shape with 1 <= chunk[i] <= max(extent[i], 1), at most about 1 MiB (one element at
+ * least): trailing axes whole where they fit, leading axes cut first. */
+void ats_h5_chunk_shape(int rank, const int64_t *extent, size_t element, int64_t *chunk);
+
+/* Everything, in the stored type (raw words for F16 and BF16, host byte order): out holds
+ * dataset->count elements. Chunks that were never written are an error unless sparse. Storage
+ * without chunks and with other filters goes through HDF5. */
+ATS_MUST_CHECK ats_code ats_h5_read_all(const ats_h5_dataset *dataset, bool sparse, void *out,
+                                        ats_err *err);
+
+/* data: the box [start, start + count) row-major in the stored type. A box made of whole chunks
+ * (or ending at the dataset's edge) is compressed on all threads; any other goes through HDF5.
+ * start and count NULL: everything. */
+ATS_MUST_CHECK ats_code ats_h5_write_box(const ats_h5_dataset *dataset, const int64_t *start,
+                                         const int64_t *count, const void *data, ats_err *err);
+
+/* Copies the stored bytes of every written chunk of src to dst at chunk-aligned offset: nothing
+ * is inflated. Both have the same type, chunk and filters. */
+ATS_MUST_CHECK ats_code ats_h5_copy_chunks(const ats_h5_dataset *src, const ats_h5_dataset *dst,
+                                           const int64_t *offset, ats_err *err);
+
+#endif

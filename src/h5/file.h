@@ -1,0 +1,55 @@
+/* HDF5 files: open, create under a temporary name, groups, links, one conversion of HDF5's errors.
+ *
+ * No HDF5 header is needed to use this folder: a handle is an ats_h5_id. Objects are named by
+ * absolute path; paths never leave the file (external links are refused). Sentences start with
+ * "file: /object: ".
+ * Ownership: an ats_h5_file owns its handle and names. HDF5 is called from one thread at a time. */
+#ifndef ATS_H5_FILE_H
+#define ATS_H5_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/status.h"
+
+typedef int64_t ats_h5_id;
+
+typedef struct ats_h5_file {
+    ats_h5_id id;    /* > 0 while open */
+    char *path;      /* the name the user knows */
+    char *temporary; /* the name written to until ats_h5_commit; NULL: opened for reading */
+    int64_t size;    /* bytes, when opened for reading */
+} ats_h5_file;
+
+/* Silences HDF5's own printing and registers the zstd filter. Idempotent; open and create call it.
+ */
+ATS_MUST_CHECK ats_code ats_h5_init(ats_err *err);
+
+/* Read-only. ATS_E_INPUT: not there or not HDF5; ATS_E_LOCK: locked by a writer. */
+ATS_MUST_CHECK ats_code ats_h5_open(const char *path, ats_h5_file *out, ats_err *err);
+/* Writes to "<path>.tmp": format bounds (V18, V18), creation order tracked, no object times.
+ * An existing file at path stays until the commit; it is refused when someone holds its lock. */
+ATS_MUST_CHECK ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_err *err);
+/* Closes, syncs, renames the temporary name to path, syncs the folder. Releases the file always. */
+ATS_MUST_CHECK ats_code ats_h5_commit(ats_h5_file *file, ats_err *err);
+/* Closes; removes the temporary file of an uncommitted one. Accepts a zeroed file. */
+void ats_h5_close(ats_h5_file *file);
+
+ATS_MUST_CHECK ats_code ats_h5_group_create(const ats_h5_file *file, const char *name,
+                                            ats_err *err);
+/* False also where a parent is missing. */
+bool ats_h5_exists(const ats_h5_file *file, const char *name);
+/* Names of a group's links, ascending by name (strcmp). */
+ATS_MUST_CHECK ats_code ats_h5_children(const ats_h5_file *file, const char *name, ats_arena *arena,
+                                        const char *const **out, int64_t *count, ats_err *err);
+
+/* "file: /object: <what>". object may be NULL. */
+ats_code ats_h5_fail(ats_err *err, ats_code code, const ats_h5_file *file, const char *object,
+                     const char *fmt, ...) ATS_PRINTF(5, 6);
+/* The same, then what HDF5 itself reports about the call that just failed; call it before any
+ * other HDF5 call. A lock or a missing filter in that report changes code and advice. */
+ats_code ats_h5_error(ats_err *err, ats_code code, const ats_h5_file *file, const char *object,
+                      const char *fmt, ...) ATS_PRINTF(5, 6);
+
+#endif
