@@ -15,6 +15,7 @@ typedef struct ats_span_axis {
     int64_t count, n_named;
     const char *const *names; /* [count] */
     bool by_role;
+    const char *const *roles; /* [n_named] role of the first span seen under the name */
 } ats_span_axis;
 
 /* Union over samples (indices into the capture), in first-seen order. Refuses more than 64 names
@@ -22,6 +23,12 @@ typedef struct ats_span_axis {
 ATS_MUST_CHECK ats_code ats_span_axis_make(ats_arena *arena, const ats_capture *capture,
                                            const int64_t *samples, int64_t n_samples, bool by_role,
                                            ats_span_axis *out, ats_err *err);
+/* The same over samples of any capture. */
+ATS_MUST_CHECK ats_code ats_span_axis_of(ats_arena *arena, const ats_sample *const *samples,
+                                         int64_t n_samples, bool by_role, ats_span_axis *out,
+                                         ats_err *err);
+/* Is a named entry of the axis annotated in this sample? sink, recent and rest always are. */
+bool ats_span_axis_has(const ats_span_axis *axis, const ats_sample *sample, int64_t span);
 /* Index of a name on the axis ("inserted" is axis->count), or of the first named span of that
  * role; -1: none. */
 int64_t ats_span_axis_find(const ats_span_axis *axis, const char *name);

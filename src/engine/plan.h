@@ -1,0 +1,63 @@
+/* The plan of a run: everything is validated and counted before any attention is computed.
+ *
+ * Captures are opened, the selection is made, and every variant's layout is built for every
+ * sample and layer. What cannot run on a sample is a skipped case with a reason; what cannot
+ * run at all is an error with its place in the suite.
+ * Ownership: a plan owns its captures and arena; the suite stays with the caller. */
+#ifndef ATS_ENGINE_PLAN_H
+#define ATS_ENGINE_PLAN_H
+
+#include "engine/select.h"
+#include "report/results.h"
+
+typedef struct ats_plan_options {
+    const char *const *captures; /* globs that replace the suite's; NULL: the suite's */
+    int64_t n_captures;
+    const char *backend; /* NULL: the suite's */
+} ats_plan_options;
+
+/* sample x variant */
+typedef struct ats_plan_case {
+    int64_t rows;       /* side rows of one key head (largest over layers) */
+    double dose;        /* NaN: none */
+    const char *reason; /* why skipped in every layer; NULL: it runs */
+} ats_plan_case;
+
+typedef struct ats_plan {
+    ats_arena arena;
+    const ats_suite *suite;
+    const ats_backend *backend;
+    int64_t n_captures;
+    ats_capture **captures;
+    ats_selection selection;
+    ats_span_axis axis;
+    int64_t target_span; /* on the axis; -1: none */
+    int64_t n_metrics;
+    const ats_metric **metrics;
+    int64_t n_cases, n_skipped;
+    const ats_plan_case *cases;      /* [n_samples, n_variants] */
+    ats_results_shape shape;         /* detail_head as decided, probe detail when undecided */
+    bool detail_undecided;           /* over the limit and the suite does not say */
+    int64_t bytes_probe, bytes_head; /* uncompressed result at either detail */
+    int64_t rows;                    /* side rows of all cases, layers and key heads */
+    int64_t distinct_shifts;         /* query moves other than 0, largest number in one sample */
+    int64_t batch;      /* variants evaluated together: bounds memory, changes no bit */
+    int64_t peak_bytes; /* estimate */
+    double seconds;     /* estimate at ats_threads() */
+} ats_plan;
+
+ATS_MUST_CHECK ats_code ats_plan_make(const ats_suite *suite, const ats_plan_options *options,
+                                      ats_plan **out, ats_err *err);
+void ats_plan_free(ats_plan *plan);
+
+/* The build context of a variant on a chosen sample and layer (indices of the selection);
+ * donors: as many as ats_plan_donors gives. attention NULL: layout only. */
+ats_build ats_plan_build(const ats_plan *plan, int64_t sample, int64_t layer, int64_t variant,
+                         const ats_donor *donors, int64_t n_donors, ats_arena *arena);
+
+/* Opens the files that globs name; several files must hold one checkpoint. */
+ATS_MUST_CHECK ats_code ats_plan_open(const ats_suite *suite, const ats_plan_options *options,
+                                      ats_arena *arena, ats_capture ***out, int64_t *count,
+                                      ats_err *err);
+
+#endif
