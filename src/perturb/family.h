@@ -64,6 +64,10 @@ typedef struct ats_build {
     const char *variant_id;   /* treatment's id: both arms share places, not streams */
     const char *target;       /* role (or name) the suite means by "target" */
     bool allow_past_max;      /* moves past max_position allowed by the suite */
+    int64_t n_heads;          /* query heads of this key head that are evaluated; 0: the whole group */
+    const int64_t *heads;     /* [n_heads] */
+    int64_t n_probes;         /* probes that are evaluated; 0: all of the sample */
+    const int64_t *probes;    /* [n_probes] indices of the sample's probes */
 } ats_build;
 
 /* What an edit really did, row by row, for the result file. */
