@@ -48,7 +48,8 @@ typedef struct ats_problem {
     const float *sink;        /* [n_rows] logit of the null route or -inf; NULL: none */
     const float *alibi_slope; /* [n_rows] or NULL */
     const uint8_t *keep;      /* [n_probes, n_keys] or NULL; inserted rows are always kept */
-    const float *const *bias; /* [n_rows] pointers to [n_keys], or NULL; inserted rows have bias 0 */
+    const float *const *bias; /* [n_rows] pointers to [n_keys], or NULL; inserted rows have bias 0;
+                               * finite wherever the key is legal */
 
     int64_t n_regions;
     const ats_region *regions;
@@ -56,9 +57,13 @@ typedef struct ats_problem {
 } ats_problem;
 
 /* Statistics of one route set (base or one variant). Arrays are row-major, first index row.
- * Logits and LSE in nats. A row without a legal key and without a sink: lse = -inf, every other
- * number of the row NaN (counts 0, keys -1). Key indices are base indices; inserted side row j is
- * coded as -2 - j; -1 pads. Ties go to the earlier row of the perturbed sequence. */
+ * Logits and LSE in nats, after cap, bias and temperature. Key indices are base indices; inserted
+ * side row j is coded as -2 - j; -1 pads. Ties go to the earlier row of the perturbed sequence.
+ * A base row keeps its keep bit, segment and bias under every edit (a swap too); an inserted row is
+ * always kept, of the query's segment, without bias. "Heavier" compares logits, not rounded weights.
+ * A row without a legal key and without a sink is undefined: lse and lse_keys -inf, every other
+ * number NaN, counts 0, keys -1. With a sink alone: null_weight and sum_w2 1, entropy, max_weight,
+ * outputs and region sums 0, region logits -inf. */
 typedef struct ats_route_stats {
     double *lse;         /* [rows] log sum exp over legal keys and the sink */
     double *lse_keys;    /* [rows] without the sink; -inf when no key is legal */
@@ -70,14 +75,15 @@ typedef struct ats_route_stats {
     float *output;       /* [rows, d_v] */
     int64_t *top_index;  /* [rows, top_k] heaviest keys first; only keys of weight > 0 */
     double *top_weight;  /* [rows, top_k] NaN where padded */
-    int64_t *topc_index; /* [rows, top_k] keys of largest |w v| first */
-    double *topc_weight; /* [rows, top_k] */
-    double *topc_norm;   /* [rows, top_k] |w v| */
+    int64_t *topc_index; /* [rows, top_k] keys of largest |w v| first; only keys where it is > 0 */
+    double *topc_weight; /* [rows, top_k] NaN where padded */
+    double *topc_norm;   /* [rows, top_k] |w v|, NaN where padded */
     /* regions */
     double *region_lse;     /* [rows, regions] log sum exp over the region's legal keys; -inf: none */
     double *region_max;     /* [rows, regions] best logit inside; -inf: none */
     double *region_max_out; /* [rows, regions] best logit of any key outside (inserted count); -inf */
-    int64_t *region_heavier; /* [rows, regions] keys outside heavier than the heaviest inside */
+    int64_t *region_heavier; /* [rows, regions] legal keys outside (inserted too) heavier than the
+                              * heaviest inside; all of them when no key inside is legal */
     float *region_output;   /* [rows, regions, d_v] sum of w v over the region */
     double *region_abs;     /* [rows, regions] sum of w |v| */
 } ats_route_stats;
@@ -92,7 +98,9 @@ enum ats_part {
 };
 
 /* What changed between base and variant: [rows] unless said. S, R, I as in metrics.md: keys legal
- * in both (null route among them), in the base only, in the variant only (inserted or newly legal). */
+ * in both (null route among them), in the base only, in the variant only (inserted or newly legal).
+ * Where either route is undefined every number is NaN and every count 0. A swapped row survives:
+ * its weight and value in the variant are those of the swapped row. */
 typedef struct ats_pair_stats {
     double *intrusion;  /* variant mass on I */
     double *removal;    /* base mass on R */
@@ -100,12 +108,13 @@ typedef struct ats_pair_stats {
     double *tv, *js, *hellinger;        /* js in bits */
     double *reroute_tv, *reroute_js;    /* conditioned on S; NaN when A or B is 0 */
     int64_t *overlap_all;  /* shared members of both top_k lists */
-    int64_t *overlap_survivors; /* of both lists restricted to keys of S */
+    int64_t *overlap_survivors; /* of the top_k lists made among the keys of S alone */
     int64_t *overlap_k_all, *overlap_k_survivors; /* min(top_k, larger list): the denominators */
     double *inserted_lse;  /* log sum exp over side rows inserted; -inf: none */
     double *inserted_abs;  /* sum w' |v'| over them */
     float *inserted_output; /* [rows, d_v] sum w' v' over them */
-    float *delta;           /* [rows, ATS_N_PARTS, d_v]: the exact five-part sum of o' - o */
+    float *delta; /* [rows, ATS_N_PARTS, d_v]: the exact five-part sum of o' - o; intrusion sums over
+                   * I. Where A is 0: dilution 0, reroute sum_S w' vbar */
 } ats_pair_stats;
 
 typedef struct ats_stats {
@@ -130,6 +139,12 @@ typedef struct ats_backend {
                          ats_emit_fn emit, void *ctx, ats_err *err);
     const char *(*detail)(void); /* instruction set, device, driver: for the result file */
 } ats_backend;
+
+/* What every backend asks of a problem (shapes, contract, regions); the sentence names the field. */
+ATS_MUST_CHECK ats_code ats_problem_check(const ats_problem *problem, ats_err *err);
+/* Segments in order, every base row named exactly once, side rows in range, temperature > 0. */
+ATS_MUST_CHECK ats_code ats_edit_check(const ats_problem *problem, const ats_edit *edit,
+                                       ats_err *err);
 
 /* The table: reference, cpu, cuda, cublas; what a build lacks keeps its name and says why. */
 const ats_backend *const *ats_backends(int64_t *count);
