@@ -12,9 +12,9 @@
 
 /* What the variant did to the base; each kind has its own laws on top of ATS_LAWS_ANY. */
 typedef enum ats_law_kind {
-    ATS_LAWS_ANY,          /* any variant, and with stats == base the base itself: sums and ranges */
-    ATS_LAWS_OVERLAY,      /* rows inserted, nothing old moved or masked */
-    ATS_LAWS_MASK,         /* base rows hidden, nothing else */
+    ATS_LAWS_ANY,     /* any variant, and with stats == base the base itself: sums and ranges */
+    ATS_LAWS_OVERLAY, /* rows inserted, nothing old moved or masked */
+    ATS_LAWS_MASK,    /* base rows hidden, nothing else */
     ATS_LAWS_PAYLOAD_SWAP, /* values swapped, keys kept */
     ATS_LAWS_TEMPERATURE,  /* only tau changed */
     ATS_LAWS_SAME          /* nothing may change: all keys and the probe moved by one delta, keys

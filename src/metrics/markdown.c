@@ -1,0 +1,91 @@
+/* docs/metrics.md, written from the table so that it cannot fall behind it. */
+#include <stdio.h>
+
+#include "metrics/table.h"
+
+static const char *const head =
+    "# Metrics\n"
+    "\n"
+    "Every variable of a result file. This page is written from the metric table in\n"
+    "`src/metrics/`; a test compares the two.\n"
+    "\n"
+    "For one probe and query head: base weights w, logits z and log-sum-exp L; the variant's are\n"
+    "w', z', L'. S: keys legal in both (the null route of a sink logit among them, with value 0),\n"
+    "R: legal in the base only, I: legal in the variant only. 0 log 0 = 0, no epsilon anywhere.\n"
+    "What is undefined is NaN and counted, never a silent 0: a row without a legal key and "
+    "without\n"
+    "a sink logit, a span that the sample does not have, a ratio to nothing.\n"
+    "\n"
+    "Cells are float32 unless `integer`; `x[...]` are the axes after case, layer, head and probe;\n"
+    "a metric with a base twin is also written as `base_<name>` per sample. The span axis ends "
+    "with\n"
+    "`sink` (the first 4 rows and rows of role sink), `recent` (the last 64 rows), `rest` (rows "
+    "in\n"
+    "none of the others) and `inserted` (rows that the base does not have; 0 in the base).\n"
+    "With `detail: head` a cell is the mean over its defined probes, for masses the exponential "
+    "of\n"
+    "the mean logarithm; lists and integers are those of the probe `worst_probe`.\n";
+
+static const char *const tail =
+    "\n## Laws\n"
+    "\n"
+    "Exact between base and variant whatever the numbers are; `attnstress verify` runs them on a\n"
+    "capture and prints the worst residual of each.\n"
+    "\n"
+    "- any variant: the five parts of `delta_norm` sum to o' - o; mass and null route sum to 1.\n"
+    "- overlay (c = 1 - intrusion): tv = 1 - c = 1 - exp(-lse_shift), hellinger = sqrt(1 - sqrt "
+    "c),\n"
+    "  js in closed form, reroute_tv = reroute_js = 0, log_mass_shift = log c for every span, o' - "
+    "o =\n"
+    "  intrusion + dilution; n exact copies of a span of mass G and the span hold (n+1) G/(1+nG).\n"
+    "- masked rows of mass M: every other weight grows by 1/(1-M), tv = M.\n"
+    "- payload swap: the route is bit-identical, only the payload part is not 0.\n"
+    "- temperature: the ranking of keys does not change.\n"
+    "- all keys and the probe moved by one delta, or keys permuted with their values: no change.\n";
+
+static const char *const shape_names[] = {[ATS_SHAPE_SCALAR] = "",
+                                          [ATS_SHAPE_SPAN] = "[span]",
+                                          [ATS_SHAPE_PART] = "[part]",
+                                          [ATS_SHAPE_TOP] = "[k]",
+                                          [ATS_SHAPE_READOUT] = "[readout, span]",
+                                          [ATS_SHAPE_VECTOR] = "[span, dv]"};
+
+static void write_row(FILE *f, const ats_metric *m)
+{
+    fprintf(f, "| `%s%s` | %s; ", m->name, shape_names[m->shape], m->long_name);
+    for (const char *c = m->definition; *c != '\0'; c++) {
+        if (*c == '|') fputc('\\', f);
+        fputc(*c, f);
+    }
+    fprintf(f, " | %s%s | %s |\n", m->unit, m->integer ? ", integer" : "",
+            m->base_only  ? "only"
+            : m->has_base ? "yes"
+                          : "");
+}
+
+static void write_table(FILE *f, const char *title, const ats_metric *const *list, size_t n)
+{
+    fprintf(f, "\n## %s\n\n| variable | meaning | unit | base |\n|---|---|---|---|\n", title);
+    for (size_t i = 0; i < n; i++) write_row(f, list[i]);
+}
+
+ats_code ats_metrics_markdown(ats_arena *arena, const char **out, ats_err *err)
+{
+#define ATS_METRIC_POINTER(name) &ats_metric_##name,
+    static const ats_metric *const route[] = {ATS_ROUTE_METRICS(ATS_METRIC_POINTER)};
+    static const ats_metric *const payload[] = {ATS_PAYLOAD_METRICS(ATS_METRIC_POINTER)};
+#undef ATS_METRIC_POINTER
+    enum { ROOM = 1 << 16 };
+    char *text = NULL;
+    ats_code rc = ATS_NEW0(arena, ROOM, &text, err);
+    if (rc != ATS_OK || text == NULL) return rc;
+    FILE *f = fmemopen(text, ROOM - 1, "w");
+    if (f == NULL) return ats_fail(err, ATS_E_MEMORY, "out of memory for the metrics page");
+    fputs(head, f);
+    write_table(f, "Route", route, sizeof route / sizeof *route);
+    write_table(f, "Payload", payload, sizeof payload / sizeof *payload);
+    fputs(tail, f);
+    if (fclose(f) != 0) return ats_fail(err, ATS_E_INTERNAL, "the metrics page outgrew its buffer");
+    *out = text;
+    return ATS_OK;
+}
