@@ -12,4 +12,23 @@ ATS_MUST_CHECK ats_code ats_stats_new(ats_arena *arena, const ats_problem *probl
 /* Fills every array with NaN, -1 or 0: nothing an evaluation forgot can look like a result. */
 void ats_stats_clear(const ats_problem *problem, ats_stats *stats);
 
+/* dst and src: two statistics of the same problem; pair arrays are copied where both have them. */
+void ats_stats_copy(const ats_problem *problem, const ats_stats *src, ats_stats *dst);
+
+typedef enum ats_array_type { ATS_ARRAY_F64, ATS_ARRAY_F32, ATS_ARRAY_I64 } ats_array_type;
+
+/* One array of an ats_stats, by the name of its field. */
+typedef struct ats_stats_array {
+    const char *name;
+    void **place; /* the field itself */
+    ats_array_type type;
+    int64_t per_row; /* elements */
+    int64_t blank;   /* what `clear` writes into integers */
+} ats_stats_array;
+
+#define ATS_STATS_ARRAYS 40
+/* Lists every array (the pair's only when pair); returns the count, at most ATS_STATS_ARRAYS. */
+int64_t ats_stats_list(const ats_problem *problem, ats_stats *stats, bool pair,
+                       ats_stats_array *out);
+
 #endif
