@@ -11,7 +11,9 @@
 
 enum { ATS_TYPE_F64, ATS_TYPE_I64, ATS_TYPE_TEXT, ATS_TYPE_BOOL };
 
-/* A coordinate along one axis ("case", "sample", "layer", ...). */
+/* A coordinate along one axis ("case", "sample", "layer", "head", "probe"; "span", "part", "k",
+ * "readout", "dv"). name == axis: it is the axis's scale; an axis without one gets its indices (or
+ * names). Any other name must not be an axis's ("sample_index" and not "sample" along "case"). */
 typedef struct ats_coordinate {
     const char *name, *axis;
     int type;               /* ATS_TYPE_* */
@@ -37,6 +39,7 @@ typedef struct ats_results_shape {
     const char *const *span_names;    /* [n_spans]; the last four are sink, recent, rest, inserted */
     const char *const *readout_names; /* [n_readouts] */
     bool detail_head; /* cells are means over probes; the probe axis is gone, `worst_probe` is there */
+    int64_t cases_per_sample; /* 0: n_cases / n_samples; chunks never cross a sample's cases */
 } ats_results_shape;
 
 typedef struct ats_results_options {
@@ -66,9 +69,25 @@ typedef struct ats_block {
     bool base;
     const float *values;
     const int32_t *integers; /* instead of values for integer metrics */
+    const int64_t *counts;   /* instead of values for ATS_BLOCK_UNDEFINED */
 } ats_block;
 
-/* Writes blocks for cases [case_start, case_start + n_cases) of sample `sample`, layer index `layer`. */
+/* Values of ats_block.metric that are no metric, straight from the recorder. */
+enum {
+    ATS_BLOCK_UNDEFINED = -1,   /* counts[case]: variable `undefined_cells` [case, layer] */
+    ATS_BLOCK_WORST_PROBE = -2, /* integers[case][head]: `worst_probe`, with detail_head alone */
+    ATS_BLOCK_WORST_VALUE = -3  /* values[case][head]: `worst_log_mass_shift`, likewise */
+};
+
+/* More coordinates, at any time before finish: what is only known after the work (status, realised
+ * cosine). A scale (name == axis) can only be given to ats_results_create. */
+ATS_MUST_CHECK ats_code ats_results_coordinates(ats_results *results,
+                                                const ats_coordinate *coordinates, int64_t count,
+                                                ats_err *err);
+
+/* Writes blocks for cases [case_start, case_start + n_cases) of sample `sample`, layer index `layer`.
+ * All cases of a sample at once is fastest; smaller ascending pieces give the same bytes. n_cases is
+ * not looked at for a base block. */
 ATS_MUST_CHECK ats_code ats_results_write(ats_results *results, int64_t sample, int64_t layer,
                                           int64_t case_start, int64_t n_cases, const ats_block *blocks,
                                           int64_t n_blocks, ats_err *err);
