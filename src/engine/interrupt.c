@@ -1,0 +1,31 @@
+#include "engine/interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static volatile sig_atomic_t interrupted;
+static struct sigaction old_int, old_term;
+
+static void note_signal(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+void ats_interrupt_watch(void)
+{
+    struct sigaction action = {.sa_flags = (int)SA_RESETHAND};
+    action.sa_handler = note_signal;
+    sigemptyset(&action.sa_mask);
+    interrupted = 0;
+    sigaction(SIGINT, &action, &old_int);
+    sigaction(SIGTERM, &action, &old_term);
+}
+
+void ats_interrupt_unwatch(void)
+{
+    sigaction(SIGINT, &old_int, NULL);
+    sigaction(SIGTERM, &old_term, NULL);
+}
+
+bool ats_interrupted(void) { return interrupted != 0; }

@@ -1,0 +1,134 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "engine/plan_private.h"
+
+typedef struct layout_job {
+    ats_plan *plan;
+    ats_arena *arenas;    /* [ats_threads()] */
+    ats_plan_case *cases; /* [n_samples, n_variants] */
+    char (*reasons)[256]; /* [n_samples, n_variants] */
+    int64_t *rows;        /* [n_samples] side rows over layers and key heads */
+    int64_t *shifts;      /* [n_samples] distinct query moves */
+} layout_job;
+
+static ats_code place_error(const ats_suite *suite, const ats_variant *variant, ats_code code,
+                            ats_err *err)
+{
+    const ats_perturbation *p = &suite->perturbations[variant->perturbation];
+    return ats_prepend(err, code, "%s:%lld:%lld: error: perturbation '%s', variant %s",
+                       p->place.file != NULL ? p->place.file : suite->path,
+                       (long long)p->place.line, (long long)p->place.column, p->name, variant->id);
+}
+
+static void note_shift(int64_t *seen, int64_t *count, int64_t shift)
+{
+    if (shift == 0) return;
+    for (int64_t i = 0; i < *count; i++)
+        if (seen[i] == shift) return;
+    seen[(*count)++] = shift;
+}
+
+static int64_t key_heads(const ats_plan *plan, int64_t layer)
+{
+    return plan->captures[0]->layers[plan->selection.layers[layer]].n_kv_heads;
+}
+
+/* One sample: every layer, every variant. A variant is skipped when every layer skips it. */
+static ats_code layout_sample(void *ctx, int64_t s, int worker, ats_err *err)
+{
+    layout_job *job = ctx;
+    ats_plan *plan = job->plan;
+    const ats_suite *suite = plan->suite;
+    const ats_chosen *chosen = &plan->selection.samples[s];
+    const ats_capture *capture = plan->captures[chosen->capture];
+    ats_arena *arena = &job->arenas[2 * worker], *mine = &job->arenas[2 * worker + 1];
+    ats_donor donors[2] = {{.sample = chosen->sample}};
+    if (chosen->donor >= 0) donors[1].sample = &capture->samples[chosen->donor];
+    int64_t *seen = NULL;
+    ats_code rc;
+    ats_arena_reset(mine);
+    ATS_TRY(ATS_NEW(mine, suite->n_variants, &seen, err));
+    for (int64_t v = 0; v < suite->n_variants; v++) {
+        const int64_t at = s * suite->n_variants + v;
+        ats_plan_case *out = &job->cases[at];
+        int64_t ran = 0;
+        for (int64_t l = 0; l < plan->selection.n_layers; l++) {
+            ats_arena_reset(arena);
+            const ats_build build =
+                ats_plan_build(plan, s, l, v, donors, chosen->donor >= 0 ? 2 : 1, arena);
+            ats_built built = {.dose = NAN};
+            rc = ats_perturb_build(&build, &built, err);
+            if (rc != ATS_OK) {
+                rc = place_error(suite, &suite->variants[v], rc, err);
+                goto out;
+            }
+            if (built.skipped) {
+                memcpy(job->reasons[at], built.reason, sizeof built.reason);
+                continue;
+            }
+            ran++;
+            out->dose = built.dose;
+            if (built.edit.side.count > out->rows) out->rows = built.edit.side.count;
+            job->rows[s] += built.edit.side.count * key_heads(plan, l);
+            note_shift(seen, &job->shifts[s], built.edit.query_delta);
+        }
+        if (ran == 0) out->reason = job->reasons[at];
+    }
+    rc = ATS_OK;
+out:
+    return rc;
+}
+
+/* A perturbation that no sample can run is a mistake in the suite, not a skipped case. */
+static ats_code refuse_dead(const ats_plan *plan, const layout_job *job, ats_err *err)
+{
+    const ats_suite *suite = plan->suite;
+    for (int64_t p = 0; p < suite->n_perturbations; p++) {
+        int64_t runs = 0, last = -1;
+        for (int64_t c = 0; c < plan->n_cases; c++) {
+            if (suite->variants[c % suite->n_variants].perturbation != p) continue;
+            if (job->cases[c].reason == NULL)
+                runs++;
+            else if (last < 0)
+                last = c;
+        }
+        if (runs > 0 || last < 0) continue;
+        const ats_place *place = &suite->perturbations[p].place;
+        return ats_fail(err, ATS_E_SUITE,
+                        "%s:%lld:%lld: error: perturbation '%s' can run on none of the %lld chosen "
+                        "samples; sample %s: %s",
+                        place->file != NULL ? place->file : suite->path, (long long)place->line,
+                        (long long)place->column, suite->perturbations[p].name,
+                        (long long)plan->selection.n_samples,
+                        plan->selection.samples[last / suite->n_variants].sample->id,
+                        job->cases[last].reason);
+    }
+    return ATS_OK;
+}
+
+ats_code ats_plan_layouts(ats_plan *plan, ats_err *err)
+{
+    const int64_t n_samples = plan->selection.n_samples;
+    const int workers = 2 * ats_threads();
+    layout_job job = {.plan = plan};
+    ats_code rc;
+    ATS_TRY(ATS_NEW0(&plan->arena, workers, &job.arenas, err));
+    ATS_TRY(ATS_NEW0(&plan->arena, plan->n_cases, &job.cases, err));
+    ATS_TRY(ATS_NEW0(&plan->arena, plan->n_cases, &job.reasons, err));
+    ATS_TRY(ATS_NEW0(&plan->arena, n_samples, &job.rows, err));
+    ATS_TRY(ATS_NEW0(&plan->arena, n_samples, &job.shifts, err));
+    for (int64_t c = 0; c < plan->n_cases; c++) job.cases[c].dose = NAN;
+    ATS_TRY(ats_parallel_for(n_samples, layout_sample, &job, err));
+    ATS_TRY(refuse_dead(plan, &job, err));
+    plan->cases = job.cases;
+    for (int64_t s = 0; s < n_samples; s++) {
+        plan->rows += job.rows[s];
+        if (job.shifts[s] > plan->distinct_shifts) plan->distinct_shifts = job.shifts[s];
+    }
+    for (int64_t c = 0; c < plan->n_cases; c++) plan->n_skipped += job.cases[c].reason != NULL;
+out:
+    for (int w = 0; job.arenas != NULL && w < workers; w++) ats_arena_fini(&job.arenas[w]);
+    return rc;
+}

@@ -1,0 +1,199 @@
+#include <math.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "engine/plan_private.h"
+#include "metrics/record.h"
+
+static const int64_t detail_limit = (int64_t)2 << 30;  /* bytes of an uncompressed result */
+static const int64_t batch_limit = (int64_t)192 << 20; /* bytes of recorder and edits */
+
+static const ats_layer *layer_at(const ats_plan *plan, int64_t l)
+{
+    return &plan->captures[0]->layers[plan->selection.layers[l]];
+}
+
+static bool has_w_o(const ats_plan *plan)
+{
+    if (plan->suite->residual != NULL && strcmp(plan->suite->residual, "off") == 0) return false;
+    for (int64_t l = 0; l < plan->selection.n_layers; l++)
+        if (layer_at(plan, l)->w_o != NULL) return true;
+    return false;
+}
+
+static bool same_readouts(const ats_plan *plan)
+{
+    const ats_capture *first = plan->captures[0];
+    for (int64_t c = 1; c < plan->n_captures; c++) {
+        const ats_capture *other = plan->captures[c];
+        if (other->n_readouts != first->n_readouts) return false;
+        for (int64_t r = 0; r < first->n_readouts; r++)
+            if (strcmp(other->readout_names[r], first->readout_names[r]) != 0) return false;
+    }
+    return true;
+}
+
+static bool kept(const ats_suite *suite, const char *name)
+{
+    if (suite->keep_all) return true;
+    for (int64_t i = 0; i < suite->keep.count; i++) {
+        const char *wanted = suite->keep.items[i];
+        if (strcmp(wanted, name) == 0) return true;
+        if (strncmp(wanted, "base_", 5) == 0 && strcmp(wanted + 5, name) == 0) return true;
+    }
+    return false;
+}
+
+ats_code ats_plan_metrics(ats_plan *plan, ats_err *err)
+{
+    const ats_suite *suite = plan->suite;
+    const bool w_o = has_w_o(plan);
+    const bool readouts = w_o && plan->captures[0]->n_readouts > 0 && same_readouts(plan);
+    int64_t n = 0;
+    const ats_metric *const *all = ats_metrics(&n);
+    ats_code rc;
+    if (!w_o && suite->residual != NULL && strcmp(suite->residual, "on") == 0)
+        ATS_TRY(ats_fail(err, ATS_E_SUITE,
+                         "%s: metrics.residual is on, but no chosen layer of %s has a w_o; capture "
+                         "it, or say `residual: auto`",
+                         suite->path, plan->captures[0]->path));
+    ATS_TRY(ATS_NEW(&plan->arena, n, &plan->metrics, err));
+    for (int64_t m = 0; m < n; m++) {
+        if (!kept(suite, all[m]->name)) continue;
+        if (all[m]->needs == ATS_NEEDS_W_O && !w_o) continue;
+        if (all[m]->needs == ATS_NEEDS_READOUT && !readouts) continue;
+        if (all[m]->shape == ATS_SHAPE_VECTOR && !suite->vectors) continue;
+        plan->metrics[plan->n_metrics++] = all[m];
+    }
+    if (plan->n_metrics == 0)
+        ATS_TRY(ats_fail(err, ATS_E_SUITE,
+                         "%s: metrics.keep leaves nothing that these captures can give",
+                         suite->path));
+    plan->shape.n_readouts = readouts ? plan->captures[0]->n_readouts : 0;
+    plan->shape.readout_names = plan->captures[0]->readout_names;
+out:
+    return rc;
+}
+
+static int64_t result_bytes(const ats_plan *plan, bool detail_head)
+{
+    ats_results_shape shape = plan->shape;
+    shape.detail_head = detail_head;
+    int64_t bytes = 0;
+    for (int64_t m = 0; m < plan->n_metrics; m++) {
+        const ats_metric *metric = plan->metrics[m];
+        if (!metric->base_only)
+            bytes += ats_results_bytes(&shape, metric, false, plan->suite->vectors);
+        if (metric->has_base || metric->base_only)
+            bytes += ats_results_bytes(&shape, metric, true, plan->suite->vectors);
+    }
+    return bytes;
+}
+
+static ats_code make_shape(ats_plan *plan, ats_err *err)
+{
+    const ats_selection *selection = &plan->selection;
+    const char **names = NULL;
+    int64_t d_v = 0;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(&plan->arena, plan->axis.count + 1, &names, err));
+    memcpy(names, plan->axis.names, (size_t)plan->axis.count * sizeof *names);
+    names[plan->axis.count] = "inserted";
+    for (int64_t l = 0; l < selection->n_layers; l++) {
+        const int64_t width = layer_at(plan, l)->d_v;
+        if (plan->suite->vectors && d_v != 0 && width != d_v)
+            ATS_TRY(ats_fail(err, ATS_E_UNSUPPORTED,
+                             "%s: metrics.vectors: layer %lld has values of width %lld, others "
+                             "%lld; choose layers of one width",
+                             plan->suite->path, (long long)layer_at(plan, l)->index,
+                             (long long)width, (long long)d_v));
+        if (width > d_v) d_v = width;
+    }
+    plan->shape.n_cases = plan->n_cases;
+    plan->shape.n_samples = selection->n_samples;
+    plan->shape.n_layers = selection->n_layers;
+    plan->shape.n_heads = selection->n_heads;
+    plan->shape.n_probes = selection->n_probes;
+    plan->shape.n_spans = plan->axis.count + 1;
+    plan->shape.n_top = plan->suite->top_k;
+    plan->shape.d_v = d_v;
+    plan->shape.span_names = names;
+out:
+    return rc;
+}
+
+/* Bytes of one case in memory: its recorder cells and its edits of one key head. */
+static int64_t case_bytes(const ats_plan *plan)
+{
+    const ats_record_shape shape = {.n_spans = plan->shape.n_spans,
+                                    .n_top = plan->shape.n_top,
+                                    .n_readouts = plan->shape.n_readouts,
+                                    .d_v = plan->shape.d_v};
+    int64_t width = 0, rows = 0, d = 0;
+    for (int64_t m = 0; m < plan->n_metrics; m++)
+        width += ats_metric_width(plan->metrics[m], &shape);
+    for (int64_t c = 0; c < plan->n_cases; c++)
+        if (plan->cases[c].rows > rows) rows = plan->cases[c].rows;
+    for (int64_t l = 0; l < plan->selection.n_layers; l++) {
+        const ats_layer *layer = layer_at(plan, l);
+        if (layer->d_qk + layer->d_v > d) d = layer->d_qk + layer->d_v;
+    }
+    return plan->shape.n_heads * plan->shape.n_probes * width * 4 + rows * (d * 4 + 24) + 1024;
+}
+
+/* Bytes of the tensors of the largest sample and layer, taken as float32. */
+static int64_t tensor_bytes(const ats_plan *plan)
+{
+    int64_t most = 0;
+    for (int64_t s = 0; s < plan->selection.n_samples; s++)
+        for (int64_t l = 0; l < plan->selection.n_layers; l++) {
+            const ats_layer *layer = layer_at(plan, l);
+            const ats_sample *sample = plan->selection.samples[s].sample;
+            const int64_t d = layer->d_qk + layer->d_v;
+            const int64_t bytes =
+                4 * d * (layer->n_kv_heads * sample->n_keys + layer->n_q_heads * sample->n_probes);
+            if (bytes > most) most = bytes;
+        }
+    return most;
+}
+
+/* Two costs, measured on this machine class: a logit with its value sum (per element of d), and
+ * a recorded number. Good to a factor of about two. */
+static double estimate_seconds(const ats_plan *plan, int64_t cell_numbers)
+{
+    const double per_multiply = 0.25e-9, per_number = 60e-9;
+    double multiplies = 0;
+    for (int64_t l = 0; l < plan->selection.n_layers; l++) {
+        const ats_layer *layer = layer_at(plan, l);
+        const double d = (double)(layer->d_qk + layer->d_v);
+        for (int64_t s = 0; s < plan->selection.n_samples; s++) {
+            const ats_chosen *chosen = &plan->selection.samples[s];
+            const double rows = (double)(layer->n_q_heads * chosen->n_probes);
+            multiplies +=
+                rows * d * (double)chosen->sample->n_keys * (1 + 2 * (double)plan->distinct_shifts);
+        }
+    }
+    const double numbers =
+        (double)cell_numbers * (double)plan->n_cases * (double)plan->selection.n_layers;
+    return (multiplies * per_multiply + numbers * per_number) / (double)ats_threads();
+}
+
+ats_code ats_plan_sizes(ats_plan *plan, ats_err *err)
+{
+    const char *detail = plan->suite->detail;
+    ats_code rc;
+    ATS_TRY(make_shape(plan, err));
+    plan->bytes_probe = result_bytes(plan, false);
+    plan->bytes_head = result_bytes(plan, true);
+    plan->detail_undecided = detail == NULL && plan->bytes_probe > detail_limit;
+    plan->shape.detail_head = detail != NULL && strcmp(detail, "head") == 0;
+    const int64_t each = case_bytes(plan);
+    int64_t batch = batch_limit / each;
+    if (batch < 1) batch = 1;
+    if (batch > plan->suite->n_variants) batch = plan->suite->n_variants;
+    plan->batch = batch;
+    plan->peak_bytes = 3 * tensor_bytes(plan) + batch * each + ((int64_t)96 << 20);
+    plan->seconds = estimate_seconds(plan, each / 4);
+out:
+    return rc;
+}

@@ -1,0 +1,36 @@
+/* The run: read, build edits, evaluate, measure, write, sample by sample and layer by layer.
+ *
+ * A case that fails is recorded (status, message) and the run goes on; SIGINT and SIGTERM end it
+ * without a result. Memory is bounded by the plan's batch.
+ * Ownership: the outcome's texts live in its arena; release with ats_outcome_fini. */
+#ifndef ATS_ENGINE_RUN_H
+#define ATS_ENGINE_RUN_H
+
+#include "engine/plan.h"
+
+typedef enum ats_case_status { ATS_CASE_OK, ATS_CASE_SKIPPED, ATS_CASE_FAILED } ats_case_status;
+
+typedef struct ats_case {
+    ats_case_status status;
+    const char *message; /* why skipped or failed, or "" */
+    int64_t rows;        /* side rows of one key head */
+    double dose;
+    double cosine, norm_ratio, logit; /* means over layers, key heads and rows; NaN: none */
+    int64_t undefined;                /* cells whose route has no legal key and no sink */
+} ats_case;
+
+typedef struct ats_outcome {
+    ats_arena arena;
+    int64_t n_cases;
+    const ats_case *cases; /* [n_samples, n_variants] */
+    int64_t n_ok, n_skipped, n_failed, n_undefined;
+    double read, build, evaluate, measure, write,
+        total; /* seconds; measure is CPU time / threads */
+} ats_outcome;
+
+/* Writes the result to path, through a rename. Every case failed: the first error. */
+ATS_MUST_CHECK ats_code ats_run(const ats_plan *plan, const char *path, ats_outcome *out,
+                                ats_err *err);
+void ats_outcome_fini(ats_outcome *outcome);
+
+#endif

@@ -1,0 +1,4 @@
+#include "engine/version.h"
+
+const char *ats_version(void) { return ATS_VERSION; }
+const char *ats_git_hash(void) { return ATS_GIT_HASH; }
