@@ -1,9 +1,10 @@
 # Debian 12 packages: libhdf5-dev libzstd-dev libyaml-dev libjansson-dev libxxhash-dev
-# librandom123-dev; libcmocka-dev for the tests. scripts/setup.sh installs them.
+# zlib1g-dev librandom123-dev; libcmocka-dev for the tests. scripts/setup.sh installs them.
 find_package(OpenMP REQUIRED COMPONENTS C)
 find_package(Threads REQUIRED)
 set(HDF5_PREFER_PARALLEL OFF)
 find_package(HDF5 REQUIRED COMPONENTS C HL)
+find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(YAML REQUIRED IMPORTED_TARGET yaml-0.1)

@@ -18,6 +18,11 @@ void ats_h5_chunk_shape(int rank, const int64_t *extent, size_t element, int64_t
 ATS_MUST_CHECK ats_code ats_h5_read_all(const ats_h5_dataset *dataset, bool sparse, void *out,
                                         ats_err *err);
 
+/* The same for the box [start, start + count); start and count NULL: everything. Touches only the
+ * chunks that the box overlaps. */
+ATS_MUST_CHECK ats_code ats_h5_read_box(const ats_h5_dataset *dataset, const int64_t *start,
+                                        const int64_t *count, bool sparse, void *out, ats_err *err);
+
 /* data: the box [start, start + count) row-major in the stored type. A box made of whole chunks
  * (or ending at the dataset's edge) is compressed on all threads; any other goes through HDF5.
  * start and count NULL: everything. */

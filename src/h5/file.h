@@ -16,10 +16,11 @@
 typedef int64_t ats_h5_id;
 
 typedef struct ats_h5_file {
-    ats_h5_id id;    /* > 0 while open */
-    char *path;      /* the name the user knows */
-    char *temporary; /* the name written to until ats_h5_commit; NULL: opened for reading */
-    int64_t size;    /* bytes, when opened for reading */
+    ats_h5_id id;     /* > 0 while open */
+    ats_h5_id access; /* how links are followed: never out of the file */
+    char *path;       /* the name the user knows */
+    char *temporary;  /* the name written to until ats_h5_commit; NULL: opened for reading */
+    int64_t size;     /* bytes, when opened for reading */
 } ats_h5_file;
 
 /* Silences HDF5's own printing and registers the zstd filter. Idempotent; open and create call it.

@@ -1,0 +1,67 @@
+#include "h5/scales.h"
+
+#include <hdf5_hl.h>
+#include <stdio.h>
+
+#include "h5/internal.h"
+
+ats_code ats_h5_scale_make(const ats_h5_dataset *dataset, const char *name, ats_err *err)
+{
+    if (H5DSset_scale(dataset->id, name) >= 0) return ATS_OK;
+    return ats_h5_error(err, ATS_E_IO, dataset->file, dataset->name,
+                        "cannot become the scale of dimension %s", name);
+}
+
+ats_code ats_h5_scale_bare(const ats_h5_file *file, const char *name, int64_t size,
+                           ats_h5_dataset *out, ats_err *err)
+{
+    /* The words by which netCDF-4 knows a dimension without a variable. */
+    char words[80];
+    snprintf(words, sizeof words, "This is a netCDF dimension but not a netCDF variable.%10lld",
+             (long long)size);
+    ats_h5_dataset dataset;
+    const ats_h5_layout layout = {.type = ATS_H5_F32, .rank = 1, .extent = {size}};
+    ats_code rc = ats_h5_dataset_create(file, name, &layout, &dataset, err);
+    if (rc != ATS_OK) return rc;
+    rc = ats_h5_scale_make(&dataset, words, err);
+    if (rc != ATS_OK)
+        ats_h5_dataset_close(&dataset);
+    else
+        *out = dataset;
+    return rc;
+}
+
+ats_code ats_h5_scale_attach(const ats_h5_dataset *dataset, int axis, const ats_h5_dataset *scale,
+                             ats_err *err)
+{
+    if (H5DSattach_scale(dataset->id, scale->id, (unsigned)axis) >= 0) return ATS_OK;
+    return ats_h5_error(err, ATS_E_IO, dataset->file, dataset->name,
+                        "axis %d cannot be given the scale %s", axis, scale->name);
+}
+
+typedef struct found {
+    char *name;
+    size_t size;
+} found;
+
+static herr_t note_name(hid_t dataset, unsigned axis, hid_t scale, void *ctx)
+{
+    (void)dataset, (void)axis;
+    found *to = ctx;
+    char path[512] = "";
+    if (H5Iget_name(scale, path, sizeof path) < 0) return -1;
+    snprintf(to->name, to->size, "%s", path[0] == '/' ? path + 1 : path);
+    return 1;
+}
+
+ats_code ats_h5_scale_name(const ats_h5_dataset *dataset, int axis, char *out, size_t size,
+                           ats_err *err)
+{
+    int at = 0;
+    found to = {out, size};
+    out[0] = '\0';
+    if (H5DSget_num_scales(dataset->id, (unsigned)axis) <= 0) return ATS_OK;
+    if (H5DSiterate_scales(dataset->id, (unsigned)axis, &at, note_name, &to) >= 0) return ATS_OK;
+    return ats_h5_error(err, ATS_E_INPUT, dataset->file, dataset->name,
+                        "the scale of axis %d cannot be read", axis);
+}
