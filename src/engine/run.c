@@ -20,7 +20,7 @@ typedef struct run {
     ats_arena arena;    /* whole run */
     ats_arena group;    /* one key head of one batch */
     ats_arena *workers; /* [ats_threads()] edits of one key head */
-    ats_block *blocks;  /* [2 * n_metrics] */
+    ats_block *blocks;  /* [2 * n_metrics + 3] */
     double *measured;   /* [ats_threads()] */
     case_state *cases;  /* [n_samples, n_variants] */
     ats_err first_failure;
@@ -78,7 +78,7 @@ static ats_code start(run *r, const char *path, ats_err *err)
     r->tensors.budget = tensor_budget;
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->workers, err));
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->measured, err));
-    ATS_TRY(ATS_NEW(&r->arena, 2 * plan->n_metrics, &r->blocks, err));
+    ATS_TRY(ATS_NEW(&r->arena, 2 * plan->n_metrics + 3, &r->blocks, err));
     ATS_TRY(ATS_NEW0(&r->arena, plan->n_cases, &r->cases, err));
     for (int64_t c = 0; c < plan->n_cases; c++) {
         r->cases[c].dose = NAN;
@@ -86,6 +86,7 @@ static ats_code start(run *r, const char *path, ats_err *err)
         r->cases[c].status = ATS_CASE_SKIPPED;
         snprintf(r->cases[c].message, sizeof r->cases[c].message, "%s", plan->cases[c].reason);
     }
+    ATS_TRY(ats_tables_make(&r->outcome->arena, plan, &r->outcome->tables, err));
     ATS_TRY(make_recorder(r, err));
     ATS_TRY(open_results(r, path, err));
 out:
@@ -109,6 +110,13 @@ static ats_code write_batch(run *r, const evaluation *work, ats_err *err)
                                          .base = true,
                                          .values = integer ? NULL : recorder->base_values[m],
                                          .integers = integer ? recorder->base_integers[m] : NULL};
+    }
+    r->blocks[n++] = (ats_block){.metric = ATS_BLOCK_UNDEFINED, .counts = recorder->undefined};
+    if (recorder->shape.detail_head) {
+        r->blocks[n++] =
+            (ats_block){.metric = ATS_BLOCK_WORST_PROBE, .integers = recorder->worst_probe};
+        r->blocks[n++] =
+            (ats_block){.metric = ATS_BLOCK_WORST_VALUE, .values = recorder->worst_value};
     }
     const int64_t start_case = work->sample * r->plan->suite->n_variants + work->first;
     return ats_results_write(r->results, work->sample, work->layer, start_case, work->count,
@@ -169,6 +177,8 @@ static ats_code run_batch(run *r, evaluation *work, const ats_attention *attenti
     for (int64_t g = 0; g < n_groups; g++)
         ATS_TRY(run_group(r, work, attention, &groups[g], cases, err));
     for (int64_t i = 0; i < work->count; i++) cases[i].undefined += r->recorder.undefined[i];
+    ats_tables_take(&r->outcome->tables, r->plan, &r->recorder, work->sample, work->layer,
+                    work->first, work->count);
     const double t = ats_clock();
     ATS_TRY(write_batch(r, work, err));
     r->outcome->write += ats_clock() - t;
@@ -302,8 +312,7 @@ static ats_code finish(run *r, ats_err *err)
     ATS_TRY(refuse_empty(r, err));
     ATS_TRY(ats_coordinates_after(r->plan, r->outcome->cases, &r->arena, &late, err));
     const double t = ats_clock();
-    for (int64_t i = 0; i < late.count; i++)
-        ATS_TRY(ats_results_coordinate(r->results, &late.items[i], err));
+    ATS_TRY(ats_results_coordinates(r->results, late.items, late.count, err));
     const ats_attribute counts[] = {
         {.name = "cases_ok", .type = ATS_TYPE_I64, .i64 = r->outcome->n_ok},
         {.name = "cases_skipped", .type = ATS_TYPE_I64, .i64 = r->outcome->n_skipped},

@@ -6,7 +6,7 @@
 #ifndef ATS_ENGINE_RUN_H
 #define ATS_ENGINE_RUN_H
 
-#include "engine/plan.h"
+#include "engine/collect.h"
 
 typedef enum ats_case_status { ATS_CASE_OK, ATS_CASE_SKIPPED, ATS_CASE_FAILED } ats_case_status;
 
@@ -23,6 +23,7 @@ typedef struct ats_outcome {
     ats_arena arena;
     int64_t n_cases;
     const ats_case *cases; /* [n_samples, n_variants] */
+    ats_tables tables;     /* probe means of the gates' variables and the target */
     int64_t n_ok, n_skipped, n_failed, n_undefined;
     double read, build, evaluate, measure, write,
         total; /* seconds; measure is CPU time / threads */
