@@ -16,9 +16,9 @@ enum { ATS_TYPE_F64, ATS_TYPE_I64, ATS_TYPE_TEXT, ATS_TYPE_BOOL };
  * names). Any other name must not be an axis's ("sample_index" and not "sample" along "case"). */
 typedef struct ats_coordinate {
     const char *name, *axis;
-    int type;               /* ATS_TYPE_* */
+    int type; /* ATS_TYPE_* */
     const char *unit, *long_name;
-    const double *f64;      /* [axis size], by type */
+    const double *f64; /* [axis size], by type */
     const int64_t *i64;
     const char *const *text;
     const int8_t *flag;
@@ -36,9 +36,10 @@ typedef struct ats_attribute {
 
 typedef struct ats_results_shape {
     int64_t n_cases, n_samples, n_layers, n_heads, n_probes, n_spans, n_top, n_readouts, d_v;
-    const char *const *span_names;    /* [n_spans]; the last four are sink, recent, rest, inserted */
+    const char *const *span_names; /* [n_spans]; the last four are sink, recent, rest, inserted */
     const char *const *readout_names; /* [n_readouts] */
-    bool detail_head; /* cells are means over probes; the probe axis is gone, `worst_probe` is there */
+    bool detail_head; /* cells are means over probes; the probe axis is gone, `worst_probe` is there
+                       */
     int64_t cases_per_sample; /* 0: n_cases / n_samples; chunks never cross a sample's cases */
 } ats_results_shape;
 
@@ -65,7 +66,7 @@ ATS_MUST_CHECK ats_code ats_results_create(const char *path, const ats_results_s
 /* One metric's numbers for the cases of one sample in one layer: values[case][head][probe][x] with
  * x = span, part, k, ... by the metric's shape; base: one case. NaN where undefined. */
 typedef struct ats_block {
-    int64_t metric;    /* index into options->metrics */
+    int64_t metric; /* index into options->metrics */
     bool base;
     const float *values;
     const int32_t *integers; /* instead of values for integer metrics */
@@ -85,12 +86,12 @@ ATS_MUST_CHECK ats_code ats_results_coordinates(ats_results *results,
                                                 const ats_coordinate *coordinates, int64_t count,
                                                 ats_err *err);
 
-/* Writes blocks for cases [case_start, case_start + n_cases) of sample `sample`, layer index `layer`.
- * All cases of a sample at once is fastest; smaller ascending pieces give the same bytes. n_cases is
- * not looked at for a base block. */
+/* Writes blocks for cases [case_start, case_start + n_cases) of sample `sample`, layer index
+ * `layer`. All cases of a sample at once is fastest; smaller ascending pieces give the same bytes.
+ * n_cases is not looked at for a base block. */
 ATS_MUST_CHECK ats_code ats_results_write(ats_results *results, int64_t sample, int64_t layer,
-                                          int64_t case_start, int64_t n_cases, const ats_block *blocks,
-                                          int64_t n_blocks, ats_err *err);
+                                          int64_t case_start, int64_t n_cases,
+                                          const ats_block *blocks, int64_t n_blocks, ats_err *err);
 /* A coordinate that is known only after the work (status, realised cosine, ...): written after the
  * blocks, before finish; it is not among options->coordinates. */
 ATS_MUST_CHECK ats_code ats_results_coordinate(ats_results *results,
@@ -121,7 +122,7 @@ ATS_MUST_CHECK ats_code ats_result_read(ats_result_file *file, const char *name,
 ATS_MUST_CHECK ats_code ats_result_texts(ats_result_file *file, const char *name, char ***out,
                                          int64_t *count, ats_err *err);
 void ats_result_free_texts(char **texts, int64_t count);
-ATS_MUST_CHECK ats_code ats_result_attribute(ats_result_file *file, const char *name,
-                                             char *text, size_t size, ats_err *err);
+ATS_MUST_CHECK ats_code ats_result_attribute(ats_result_file *file, const char *name, char *text,
+                                             size_t size, ats_err *err);
 
 #endif
