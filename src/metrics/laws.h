@@ -59,7 +59,9 @@ ats_law ats_law_duplicates(const ats_problem *problem, const ats_law_bars *bars,
 void ats_law_merge(ats_law *into, const ats_law *from);
 bool ats_law_holds(const ats_law *law); /* nothing broken; true also when rows is 0 */
 
-/* Bars of every row of the problem for the fp32 path, from kernels/bars.h, in the arena. */
+/* Bars of every row from kernels/bars.h, in the arena: those of fp32 arithmetic when keys and
+ * values are float32, else those of split 16-bit weights. The output bar, which is relative to sum
+ * w |v|, is made relative to |o| with the base's own cancellation over all regions. */
 ATS_MUST_CHECK ats_code ats_law_bars_make(ats_arena *arena, const ats_problem *problem,
                                           const ats_stats *base, ats_law_bars *out, ats_err *err);
 

@@ -171,7 +171,7 @@ static double readout_change(const ats_cell *c)
 
 static double contribution(const ats_cell *c)
 {
-    if (ats_cell_absent(c)) return (double)NAN;
+    if (ats_cell_absent(c) || c->part >= c->problem->d_v) return (double)NAN;
     const float *x = ats_cell_span_output(c, false);
     return (x != NULL ? (double)x[c->part] : 0.0) + undefined(c);
 }

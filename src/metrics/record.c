@@ -130,15 +130,13 @@ static void fold_head(recording *rec, int64_t head)
 {
     ats_recorder *r = rec->recorder;
     const ats_record_place *place = rec->place;
-    const int64_t d_v = r->shape.d_v, axis = place->head[head];
-    if (place->w_o == NULL || place->w_o[head] == NULL) return;
-    if (r->gram != NULL)
-        ats_fold_gram(place->w_o[head], d_v, place->d_model, r->gram + axis * d_v * d_v);
+    const int64_t d_v = rec->cell.problem->d_v, room = r->shape.d_v, axis = place->head[head];
+    const float *w_o = place->w_o[head];
+    if (r->gram != NULL) ats_fold_gram(w_o, d_v, place->d_model, r->gram + axis * room * room);
     if (r->readout_rows != NULL && place->readouts != NULL)
         for (int64_t i = 0; i < r->shape.n_readouts; i++)
-            ats_fold_readout(place->w_o[head], place->readouts + i * place->d_model, d_v,
-                             place->d_model,
-                             r->readout_rows + (axis * r->shape.n_readouts + i) * d_v);
+            ats_fold_readout(w_o, place->readouts + i * place->d_model, d_v, place->d_model,
+                             r->readout_rows + (axis * r->shape.n_readouts + i) * room);
     r->folded[axis] = 1;
 }
 
@@ -303,7 +301,7 @@ ats_code ats_record(ats_recorder *recorder, const ats_record_place *place,
 {
     const ats_record_shape *shape = &recorder->shape;
     ATS_ASSERT(problem->n_regions == shape->n_spans - 1 && problem->n_probes <= shape->n_probes);
-    ATS_ASSERT(problem->d_v == shape->d_v && problem->top_k == shape->n_top);
+    ATS_ASSERT(problem->d_v <= shape->d_v && problem->top_k == shape->n_top);
     const bool is_base = place->case_index < 0;
     recording rec = {.recorder = recorder, .place = place, .base = is_base};
     rec.cell = (ats_cell){.problem = problem,

@@ -29,7 +29,7 @@ typedef struct ats_recorder {
     int32_t *worst_probe; /* [case, head] with detail_head */
     int64_t *undefined;   /* [n_cases]: cells whose route is undefined (no legal key, no sink) */
     float *worst_value;   /* [case, head] with detail_head: log_mass_shift of the target there */
-    double *gram;         /* [head, d_v, d_v] W_O W_O^T; NULL: no metric wants it */
+    double *gram;         /* [head, d_v, d_v] W_O W_O^T, room for the widest layer; NULL: unused */
     double *readout_rows; /* [head, readout, d_v] W_O r, likewise */
     int8_t *folded;       /* [head]: those two are filled */
 } ats_recorder;
