@@ -1,0 +1,147 @@
+#include "conformance/conformance.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parallel.h"
+
+const ats_backend *conformance_backend, *conformance_reference;
+
+ats_bar_path conformance_path(void)
+{
+    return strcmp(conformance_backend->name, "reference") == 0 ? ATS_BAR_DOUBLE : ATS_BAR_FP32;
+}
+
+void conformance_check(report *r, const problem_spec *spec, int64_t n_edits)
+{
+    char text[256];
+    ats_arena arena;
+    ats_arena_init(&arena, false);
+    ats_problem problem;
+    ats_edit *edits;
+    stats_set got, want;
+    r->context = problem_spec_text(spec, text, sizeof text);
+    problem_make(&arena, spec, &problem);
+    assert_int_equal(ATS_NEW0(&arena, n_edits, &edits, NULL), ATS_OK);
+    edits_make(&arena, &problem, spec->seed, n_edits, edits);
+    evaluate_all(&arena, conformance_backend, &problem, edits, n_edits, &got);
+    evaluate_all(&arena, conformance_reference, &problem, edits, n_edits, &want);
+    compare_sets(r, &problem, edits, &got, &want);
+    ats_arena_fini(&arena);
+}
+
+static void test_random_problems(void **state)
+{
+    (void)state;
+    report r = {.path = conformance_path()};
+    for (uint64_t seed = 1; seed <= 40; seed++) {
+        problem_spec spec;
+        problem_spec_draw(seed, &spec);
+        conformance_check(&r, &spec, EDIT_KINDS + 3);
+    }
+    report_finish(&r, "random problems");
+}
+
+static void test_head_sizes_and_types(void **state)
+{
+    static const int64_t WIDTHS[][2] = {{1, 1},     {5, 3},     {64, 64},  {80, 80},
+                                        {128, 128}, {192, 128}, {256, 256}};
+    static const int64_t GROUPS[] = {1, 4, 7, 8};
+    static const int64_t KEYS[] = {1, 31, 33, 65, 257};
+    (void)state;
+    report r = {.path = conformance_path()};
+    for (uint64_t i = 0; i < 21; i++) {
+        const problem_spec spec = {.seed = 100 + i,
+                                   .d_qk = WIDTHS[i % 7][0],
+                                   .d_v = WIDTHS[i % 7][1],
+                                   .dtype = (ats_dtype)(i / 7),
+                                   .group = GROUPS[i % 4],
+                                   .n_probes = 2,
+                                   .n_keys = KEYS[i % 5],
+                                   .rope = (ats_rope_layout)(i % 3),
+                                   .sink = i % 2 == 1,
+                                   .gaps = i % 4 == 0};
+        conformance_check(&r, &spec, EDIT_KINDS);
+    }
+    report_finish(&r, "head sizes and types");
+}
+
+/* Compares variant `a` of one set with variant `b` of another, bit by bit. */
+static void same_bits(const ats_problem *problem, const ats_stats *x, const ats_stats *y,
+                      const char *when, const problem_spec *spec)
+{
+    char text[256];
+    const char *field = stats_difference(problem, x, y);
+    if (field != NULL)
+        fail_msg("%s: other bits in %s %s", problem_spec_text(spec, text, sizeof text), field,
+                 when);
+}
+
+static void check_bits(const problem_spec *spec)
+{
+    enum { COUNT = EDIT_KINDS + 2 };
+    ats_arena arena;
+    ats_arena_init(&arena, false);
+    ats_problem problem;
+    ats_edit edits[COUNT], reversed[COUNT];
+    stats_set first, other;
+    problem_make(&arena, spec, &problem);
+    edits_make(&arena, &problem, spec->seed, COUNT, edits);
+    for (int i = 0; i < COUNT; i++) reversed[i] = edits[COUNT - 1 - i];
+    ats_set_threads(1);
+    evaluate_all(&arena, conformance_backend, &problem, edits, COUNT, &first);
+    for (int threads = 1; threads <= 3; threads++) {
+        ats_set_threads(threads);
+        evaluate_all(&arena, conformance_backend, &problem, edits, COUNT, &other);
+        same_bits(&problem, &first.base, &other.base, "of the base when repeated", spec);
+        for (int i = 0; i < COUNT; i++)
+            same_bits(&problem, &first.variants[i], &other.variants[i], "when repeated", spec);
+    }
+    evaluate_all(&arena, conformance_backend, &problem, reversed, COUNT, &other);
+    for (int i = 0; i < COUNT; i++)
+        same_bits(&problem, &first.variants[i], &other.variants[COUNT - 1 - i], "in another order",
+                  spec);
+    for (int i = 0; i < COUNT; i++) {
+        evaluate_all(&arena, conformance_backend, &problem, &edits[i], 1, &other);
+        same_bits(&problem, &first.base, &other.base, "of the base with one variant", spec);
+        same_bits(&problem, &first.variants[i], &other.variants[0], "without the others", spec);
+    }
+    ats_set_threads(0);
+    ats_arena_fini(&arena);
+}
+
+/* RC-16: repeats, thread counts and batch mates leave every bit alone. */
+static void test_same_bits(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 201; seed <= 206; seed++) {
+        problem_spec spec;
+        problem_spec_draw(seed, &spec);
+        if (spec.n_keys == 1000) spec.n_keys = 333;
+        check_bits(&spec);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    ats_err err = {.code = ATS_OK};
+    if (argc != 2 || ats_backend_find(argv[1], &conformance_backend, &err) != ATS_OK ||
+        ats_backend_find("reference", &conformance_reference, &err) != ATS_OK) {
+        fprintf(stderr, "usage: test_conformance BACKEND: %s\n", err.text);
+        return 3;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_problems),
+        cmocka_unit_test(test_head_sizes_and_types),
+        cmocka_unit_test(test_window_edges),
+        cmocka_unit_test(test_chunk_edges),
+        cmocka_unit_test(test_equal_scores_exact),
+        cmocka_unit_test(test_rows_without_a_key),
+        cmocka_unit_test(test_no_keys_at_all),
+        cmocka_unit_test(test_visible_nan_is_refused),
+        cmocka_unit_test(test_hidden_nan_is_not_read),
+        cmocka_unit_test(test_bad_contract_is_refused),
+        cmocka_unit_test(test_same_bits),
+    };
+    return cmocka_run_group_tests_name(argv[1], tests, NULL, NULL) == 0 ? 0 : 1;
+}
