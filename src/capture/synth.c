@@ -36,21 +36,23 @@ out:
     return rc;
 }
 
-/* One sample: its layers are made one after another and written together. */
+/* One sample; one layer's tensors are in memory at a time. */
 static ats_code write_sample(ats_arena *arena, const ats_synth_plan *plan, int64_t sample,
                              ats_synth_row *rows, ats_synth_truth *truth,
                              ats_capture_writer *writer, ats_err *err)
 {
     const int64_t n_layers = plan->meta.n_layers;
-    ats_attention *tensors = NULL;
+    const ats_sample *at = &plan->meta.samples[sample];
     ats_code rc;
-    ATS_TRY(ATS_NEW0(arena, n_layers, &tensors, err));
+    ATS_TRY(ats_capture_begin_sample(writer, at, err));
     for (int64_t l = 0; l < n_layers; l++) {
-        ATS_TRY(ats_synth_tensors(arena, plan, sample, l, &tensors[l], rows, err));
+        ats_attention tensors = {0};
+        ATS_TRY(ats_synth_tensors(arena, plan, sample, l, &tensors, rows, err));
         ATS_TRY(ats_synth_truth_add(truth, sample, l, rows, err));
+        ATS_TRY(ats_capture_add_layer(writer, at, &tensors, err));
+        ats_arena_reset(arena);
         ats_progress(sample * n_layers + l + 1, plan->meta.n_samples * n_layers, "layers", "");
     }
-    ATS_TRY(ats_capture_add_sample(writer, &plan->meta.samples[sample], tensors, err));
 out:
     return rc;
 }
@@ -68,10 +70,8 @@ ats_code ats_synth_write(const ats_synth_options *options, const char *path, con
     ATS_TRY(new_rows(&small, &plan, &rows, err));
     ATS_TRY(ats_synth_truth_new(&plan, &truth, err));
     ATS_TRY(ats_capture_create(path, &plan.meta, &writer, err));
-    for (int64_t s = 0; s < plan.meta.n_samples; s++) {
+    for (int64_t s = 0; s < plan.meta.n_samples; s++)
         ATS_TRY(write_sample(&large, &plan, s, rows, truth, writer, err));
-        ats_arena_reset(&large);
-    }
     ats_capture_writer *finished = writer;
     writer = NULL;
     ATS_TRY(ats_capture_finish(finished, err));

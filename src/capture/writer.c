@@ -11,7 +11,8 @@
 struct ats_capture_writer {
     ats_h5_file file;
     int64_t n_layers, n_samples;
-    ats_layer *layers; /* [n_layers]; numbers alone are used, pointers inside are the caller's */
+    int64_t next_layer; /* of the sample begun last */
+    ats_layer *layers;  /* [n_layers]; numbers alone are used, pointers inside are the caller's */
 };
 
 typedef struct object {
@@ -310,21 +311,44 @@ out:
     return rc;
 }
 
-ats_code ats_capture_add_sample(ats_capture_writer *writer, const ats_sample *sample,
-                                const ats_attention *tensors, ats_err *err)
+ats_code ats_capture_begin_sample(ats_capture_writer *writer, const ats_sample *sample,
+                                  ats_err *err)
 {
     const object group = group_path("/samples", writer->n_samples);
     const object layers = child_path(group.text, "layers");
     ats_code rc;
+    ATS_ASSERT(writer->n_samples == 0 || writer->next_layer == writer->n_layers);
     ATS_TRY(put_sample(&writer->file, group.text, sample, err));
     ATS_TRY(ats_h5_group_create(&writer->file, layers.text, err));
-    for (int64_t i = 0; i < writer->n_layers; i++) {
-        const object layer = group_path(layers.text, writer->layers[i].index);
-        ATS_TRY(ats_h5_group_create(&writer->file, layer.text, err));
-        ATS_TRY(
-            put_attention(&writer->file, layer.text, &writer->layers[i], sample, &tensors[i], err));
-    }
     writer->n_samples++;
+    writer->next_layer = 0;
+out:
+    return rc;
+}
+
+ats_code ats_capture_add_layer(ats_capture_writer *writer, const ats_sample *sample,
+                               const ats_attention *tensors, ats_err *err)
+{
+    ATS_ASSERT(writer->n_samples > 0 && writer->next_layer < writer->n_layers);
+    const ats_layer *at = &writer->layers[writer->next_layer];
+    const object group = group_path("/samples", writer->n_samples - 1);
+    const object layers = child_path(group.text, "layers");
+    const object layer = group_path(layers.text, at->index);
+    ats_code rc;
+    ATS_TRY(ats_h5_group_create(&writer->file, layer.text, err));
+    ATS_TRY(put_attention(&writer->file, layer.text, at, sample, tensors, err));
+    writer->next_layer++;
+out:
+    return rc;
+}
+
+ats_code ats_capture_add_sample(ats_capture_writer *writer, const ats_sample *sample,
+                                const ats_attention *tensors, ats_err *err)
+{
+    ats_code rc;
+    ATS_TRY(ats_capture_begin_sample(writer, sample, err));
+    for (int64_t i = 0; i < writer->n_layers; i++)
+        ATS_TRY(ats_capture_add_layer(writer, sample, &tensors[i], err));
 out:
     return rc;
 }

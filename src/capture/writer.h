@@ -14,6 +14,12 @@ ATS_MUST_CHECK ats_code ats_capture_create(const char *path, const ats_capture *
 /* tensors: [n_layers], one for each layer of meta; NULL members are left out. */
 ATS_MUST_CHECK ats_code ats_capture_add_sample(ats_capture_writer *writer, const ats_sample *sample,
                                                const ats_attention *tensors, ats_err *err);
+/* The same layer by layer, so that one layer's tensors are in memory at a time: begin, then every
+ * layer in the order of meta. */
+ATS_MUST_CHECK ats_code ats_capture_begin_sample(ats_capture_writer *writer,
+                                                 const ats_sample *sample, ats_err *err);
+ATS_MUST_CHECK ats_code ats_capture_add_layer(ats_capture_writer *writer, const ats_sample *sample,
+                                              const ats_attention *tensors, ats_err *err);
 ATS_MUST_CHECK ats_code ats_capture_finish(ats_capture_writer *writer, ats_err *err); /* frees it */
 void ats_capture_abort(ats_capture_writer *writer); /* removes the unfinished file */
 
