@@ -3,7 +3,8 @@
  * A family turns a base sequence into an edit script in two steps: `layout` fixes the geometry
  * (segments, positions, counts; no tensors needed, so `plan` can check everything before work
  * starts), `fill` makes the side rows, the queries and the record of what was realised.
- * Ownership: everything a build returns lives in ctx->arena. Thread-safe with one arena a thread. */
+ * Ownership: everything a build returns lives in ctx->arena. Thread-safe with one arena a thread.
+ */
 #ifndef ATS_PERTURB_FAMILY_H
 #define ATS_PERTURB_FAMILY_H
 
@@ -11,7 +12,12 @@
 #include "base/edit.h"
 #include "capture/capture.h"
 
-typedef enum ats_param_type { ATS_PARAM_INT, ATS_PARAM_REAL, ATS_PARAM_WORD, ATS_PARAM_TEXT } ats_param_type;
+typedef enum ats_param_type {
+    ATS_PARAM_INT,
+    ATS_PARAM_REAL,
+    ATS_PARAM_WORD,
+    ATS_PARAM_TEXT
+} ats_param_type;
 
 /* One parameter of a family: drives parsing, the JSON Schema, the docs and the case coordinates.
  * A parameter with `group` is written in YAML inside its group's word:
@@ -23,9 +29,9 @@ typedef struct ats_param_def {
     const char *unit; /* "1", "rows", "nats", ... */
     const char *doc;  /* one sentence */
     bool required;
-    double number;     /* default of INT and REAL; NaN: does not apply unless given */
-    const char *text;  /* default of WORD and TEXT; NULL: none */
-    double min, max;   /* inclusive */
+    double number;            /* default of INT and REAL; NaN: does not apply unless given */
+    const char *text;         /* default of WORD and TEXT; NULL: none */
+    double min, max;          /* inclusive */
     const char *const *words; /* NULL-terminated choices of a WORD */
     const char *group, *group_word;
 } ats_param_def;
@@ -37,7 +43,13 @@ typedef struct ats_param {
     const char *text; /* WORD and TEXT */
 } ats_param;
 
-typedef enum ats_position_mode { ATS_MODE_NONE, ATS_MODE_OVERLAY, ATS_MODE_REPLACE, ATS_MODE_SHIFT, ATS_MODE_MOVE } ats_position_mode;
+typedef enum ats_position_mode {
+    ATS_MODE_NONE,
+    ATS_MODE_OVERLAY,
+    ATS_MODE_REPLACE,
+    ATS_MODE_SHIFT,
+    ATS_MODE_MOVE
+} ats_position_mode;
 typedef enum ats_arm { ATS_ARM_TREATMENT, ATS_ARM_CONTROL } ats_arm;
 
 /* Tensors from which donor rows may come. */
@@ -60,27 +72,28 @@ typedef struct ats_build {
     ats_position_mode mode;
     ats_arm arm;
     int64_t replicate;
-    uint64_t seed;            /* of the suite */
-    const char *variant_id;   /* treatment's id: both arms share places, not streams */
-    const char *target;       /* role (or name) the suite means by "target" */
-    bool allow_past_max;      /* moves past max_position allowed by the suite */
-    int64_t n_heads;          /* query heads of this key head that are evaluated; 0: the whole group */
-    const int64_t *heads;     /* [n_heads] */
-    int64_t n_probes;         /* probes that are evaluated; 0: all of the sample */
-    const int64_t *probes;    /* [n_probes] indices of the sample's probes */
+    uint64_t seed;          /* of the suite */
+    const char *variant_id; /* treatment's id: both arms share places, not streams */
+    const char *target;     /* role (or name) the suite means by "target" */
+    bool allow_past_max;    /* moves past max_position allowed by the suite */
+    int64_t n_heads;       /* query heads of this key head that are evaluated; 0: the whole group */
+    const int64_t *heads;  /* [n_heads] */
+    int64_t n_probes;      /* probes that are evaluated; 0: all of the sample */
+    const int64_t *probes; /* [n_probes] indices of the sample's probes */
 } ats_build;
 
 /* What an edit really did, row by row, for the result file. */
 typedef struct ats_realised {
-    int64_t rows;              /* side rows inserted or overwritten */
+    int64_t rows;                /* side rows inserted or overwritten */
     const int64_t *donor_sample; /* [rows] index into the capture, -1: not a donor; or NULL */
     const int64_t *donor_row;    /* [rows] or NULL */
-    double cosine, norm_ratio, logit; /* means over rows and probes of the group; NaN: does not apply */
+    double cosine, norm_ratio,
+        logit; /* means over rows and probes of the group; NaN: does not apply */
 } ats_realised;
 
 typedef struct ats_built {
-    bool skipped;      /* this sample lacks what the family needs: not an error */
-    char reason[256];  /* why skipped */
+    bool skipped;     /* this sample lacks what the family needs: not an error */
+    char reason[256]; /* why skipped */
     ats_edit edit;
     ats_realised realised;
     double dose; /* value on the family's dose axis; NaN: none */
@@ -91,13 +104,14 @@ typedef struct ats_family {
     const char *summary; /* one sentence */
     const ats_param_def *params;
     int64_t n_params;
-    const char *dose;    /* name of the parameter that is the dose axis, or NULL */
+    const char *dose; /* name of the parameter that is the dose axis, or NULL */
     bool has_control;
-    bool has_positions;  /* `positions:` is a required field */
+    bool has_positions; /* `positions:` is a required field */
     /* Checks parameters that the table cannot (combinations); no sample yet. */
     ats_code (*check)(const ats_param *params, ats_position_mode mode, ats_err *err);
     ats_code (*layout)(const ats_build *ctx, ats_built *out, ats_err *err);
-    ats_code (*fill)(const ats_build *ctx, ats_built *out, ats_err *err); /* after layout, same out */
+    ats_code (*fill)(const ats_build *ctx, ats_built *out,
+                     ats_err *err); /* after layout, same out */
 } ats_family;
 
 const ats_family *const *ats_families(int64_t *count);

@@ -1,5 +1,11 @@
+#include <string.h>
+
 #include "perturb/families.h"
 #include "perturb/params.h"
+#include "perturb/script.h"
+#include "perturb/target.h"
+
+enum { RECENT_ROWS = 64 };
 
 static const char *const words_pattern[] = {"slide",  "around", "outside", "sink",
                                             "recent", "random", "every",   NULL};
@@ -57,6 +63,209 @@ static const ats_param_def params[] = {
      .max = 1},
 };
 
+static ats_code need(const ats_param *values, const char *pattern, const char *name, ats_err *err)
+{
+    const ats_family *family = &ats_family_mask_window;
+    if (strcmp(ats_table_text(family, values, "pattern"), pattern) != 0) return ATS_OK;
+    if (!isnan(ats_table_number(family, values, name))) return ATS_OK;
+    return ats_fail(err, ATS_E_SUITE, "mask_window: `pattern: %s` needs `%s`", pattern, name);
+}
+
+static ats_code check(const ats_param *values, ats_position_mode mode, ats_err *err)
+{
+    const ats_family *family = &ats_family_mask_window;
+    ats_code rc;
+    (void)mode;
+    ATS_TRY(need(values, "slide", "width", err));
+    ATS_TRY(need(values, "random", "keep", err));
+    ATS_TRY(need(values, "every", "block", err));
+    ATS_TRY(need(values, "every", "stride", err));
+    const double block = ats_table_number(family, values, "block");
+    const double stride = ats_table_number(family, values, "stride");
+    if (strcmp(ats_table_text(family, values, "pattern"), "every") == 0 && block >= stride)
+        rc = ats_fail(err, ATS_E_SUITE,
+                      "mask_window: blocks of %g rows every %g rows hide everything; use a block "
+                      "smaller than the stride",
+                      block, stride);
+out:
+    return rc;
+}
+
+/* Rows that are hidden: hidden [n_keys], only [0, cap) may be set. */
+typedef struct mask {
+    uint8_t *hidden;
+    int64_t cap;
+} mask;
+
+static void hide(const mask *m, int64_t start, int64_t stop)
+{
+    if (start < 0) start = 0;
+    if (stop > m->cap) stop = m->cap;
+    if (start < stop) memset(m->hidden + start, 1, (size_t)(stop - start));
+}
+
+static int64_t width_or(const ats_build *ctx, int64_t standard)
+{
+    return isnan(ats_arg(ctx, "width")) ? standard : ats_arg_int(ctx, "width");
+}
+
+static ats_code hide_random(const ats_build *ctx, const mask *m, int64_t count, const char *purpose,
+                            ats_err *err)
+{
+    ats_rng rng = ats_place_stream(ctx, purpose);
+    int64_t *rows = NULL;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(ctx->arena, m->cap, &rows, err));
+    for (int64_t i = 0; i < m->cap; i++) rows[i] = i;
+    ats_rng_choose(&rng, rows, m->cap, count);
+    for (int64_t i = 0; i < count; i++) m->hidden[rows[i]] = 1;
+out:
+    return rc;
+}
+
+static ats_code hide_slide(const ats_build *ctx, const mask *m, ats_err *err)
+{
+    const int64_t width = ats_arg_int(ctx, "width");
+    const int64_t stride = isnan(ats_arg(ctx, "stride")) ? 1 : ats_arg_int(ctx, "stride");
+    if (width > m->cap)
+        return ats_fail(err, ATS_E_SUITE,
+                        "mask_window: a window of %lld rows does not fit into the %lld rows before "
+                        "the first probe; use a smaller width",
+                        (long long)width, (long long)m->cap);
+    const int64_t start =
+        (int64_t)floor(ats_arg(ctx, "at") * (double)(m->cap - width) / (double)stride) * stride;
+    hide(m, start, start + width);
+    return ATS_OK;
+}
+
+static void hide_by_span(const ats_build *ctx, const mask *m, const ats_span *span, bool outside)
+{
+    const int64_t width = width_or(ctx, 0);
+    if (!outside) {
+        hide(m, span->start - width, span->stop + width);
+        return;
+    }
+    hide(m, 0, span->start - width);
+    hide(m, span->stop + width, m->cap);
+}
+
+static void hide_sinks(const ats_build *ctx, const mask *m)
+{
+    const ats_sample *sample = ctx->sample;
+    hide(m, 0, width_or(ctx, ATS_START_ROWS));
+    for (int64_t i = 0; i < sample->n_spans; i++)
+        if (strcmp(sample->spans[i].role, "sink") == 0)
+            hide(m, sample->spans[i].start, sample->spans[i].stop);
+}
+
+static void hide_every(const ats_build *ctx, const mask *m)
+{
+    const int64_t block = ats_arg_int(ctx, "block"), stride = ats_arg_int(ctx, "stride");
+    for (int64_t row = ats_arg_int(ctx, "offset"); row < m->cap; row += stride)
+        hide(m, row, row + block);
+}
+
+static ats_code hide_pattern(const ats_build *ctx, const mask *m, ats_built *out, ats_err *err)
+{
+    const char *pattern = ats_arg_text(ctx, "pattern");
+    const bool around = strcmp(pattern, "around") == 0, outside = strcmp(pattern, "outside") == 0;
+    if (strcmp(pattern, "slide") == 0) return hide_slide(ctx, m, err);
+    if (strcmp(pattern, "random") == 0) {
+        const double keep = ats_arg(ctx, "keep");
+        out->dose = keep;
+        return hide_random(ctx, m, llround((1 - keep) * (double)m->cap), "random mask", err);
+    }
+    if (around || outside) {
+        const ats_span *span = ats_target_find(ctx, out);
+        if (span != NULL) hide_by_span(ctx, m, span, outside);
+        out->dose = (double)width_or(ctx, 0);
+    } else if (strcmp(pattern, "sink") == 0) {
+        hide_sinks(ctx, m);
+        out->dose = (double)width_or(ctx, ATS_START_ROWS);
+    } else if (strcmp(pattern, "recent") == 0) {
+        const int64_t width = width_or(ctx, RECENT_ROWS);
+        hide(m, m->cap - width, m->cap);
+        out->dose = (double)width;
+    } else {
+        hide_every(ctx, m);
+        out->dose = ats_arg(ctx, "block");
+    }
+    return ATS_OK;
+}
+
+static bool all_heads_have_sinks(const ats_layer *layer)
+{
+    if (layer->sink == NULL) return false;
+    for (int64_t h = 0; h < layer->n_q_heads; h++)
+        if (!isfinite(layer->sink[h])) return false;
+    return true;
+}
+
+static bool sees_a_key(const ats_build *ctx, int64_t p, const uint8_t *hidden)
+{
+    const ats_sample *sample = ctx->sample;
+    const ats_probe *probe = &sample->probes[p];
+    const uint8_t *keep = ctx->attention != NULL ? ctx->attention->keep : NULL;
+    for (int64_t i = sample->n_keys - 1; i >= 0; i--) {
+        if (hidden[i] || (keep != NULL && !keep[p * sample->n_keys + i])) continue;
+        if (sample->segment != NULL && probe->index >= 0 &&
+            sample->segment[i] != sample->segment[probe->index])
+            continue;
+        if (ats_legal_position(&ctx->layer->contract, probe->position, sample->position[i]))
+            return true;
+    }
+    return false;
+}
+
+static ats_code check_visible(const ats_build *ctx, const uint8_t *hidden, ats_err *err)
+{
+    if (all_heads_have_sinks(ctx->layer)) return ATS_OK;
+    for (int64_t i = 0; i < ats_probe_count(ctx); i++) {
+        const int64_t p = ats_probe_at(ctx, i);
+        if (!sees_a_key(ctx, p, hidden))
+            return ats_fail(err, ATS_E_SUITE,
+                            "mask_window: pattern %s leaves probe %lld at position %lld no key to "
+                            "attend to, and layer %lld has no sinks; hide fewer rows",
+                            ats_arg_text(ctx, "pattern"), (long long)p,
+                            (long long)ctx->sample->probes[p].position,
+                            (long long)ctx->layer->index);
+    }
+    return ATS_OK;
+}
+
+static ats_code emit(const ats_build *ctx, const mask *m, ats_built *out, ats_err *err)
+{
+    ats_script script = ats_script_begin(ctx->arena, ctx->sample->n_keys);
+    ats_code rc;
+    for (int64_t i = 0, stop; i < m->cap; i = stop) {
+        stop = i + 1;
+        while (stop < m->cap && m->hidden[stop] == m->hidden[i]) stop++;
+        if (m->hidden[i]) ATS_TRY(ats_script_hide(&script, i, stop, err));
+    }
+    rc = ats_script_emit(&script, &out->edit, err);
+out:
+    return rc;
+}
+
+static ats_code layout(const ats_build *ctx, ats_built *out, ats_err *err)
+{
+    mask m = {.cap = ats_row_cap(ctx)};
+    int64_t count = 0;
+    ats_code rc;
+    ATS_TRY(ATS_NEW0(ctx->arena, ctx->sample->n_keys, &m.hidden, err));
+    ATS_TRY(hide_pattern(ctx, &m, out, err));
+    if (out->skipped) goto out;
+    if (ctx->arm == ATS_ARM_CONTROL) {
+        for (int64_t i = 0; i < m.cap; i++) count += m.hidden[i];
+        memset(m.hidden, 0, (size_t)ctx->sample->n_keys);
+        ATS_TRY(hide_random(ctx, &m, count, "control mask", err));
+    }
+    ATS_TRY(check_visible(ctx, m.hidden, err));
+    rc = emit(ctx, &m, out, err);
+out:
+    return rc;
+}
+
 const ats_family ats_family_mask_window = {
     .kind = "mask_window",
     .summary = "Rows hidden from the probes.",
@@ -65,4 +274,6 @@ const ats_family ats_family_mask_window = {
     .dose = "width",
     .has_control = true,
     .has_positions = false,
+    .check = check,
+    .layout = layout,
 };

@@ -1,5 +1,11 @@
+#include <string.h>
+
 #include "perturb/families.h"
 #include "perturb/params.h"
+#include "perturb/annotated.h"
+#include "perturb/place.h"
+#include "perturb/rows.h"
+#include "perturb/target.h"
 
 static const char *const words_order[] = {"old_first", "new_first", NULL};
 static const char *const words_arrangement[] = {"blocked", "interleaved", NULL};
@@ -73,6 +79,69 @@ static const ats_param_def params[] = {
      .max = ATS_ROWS_MAX},
 };
 
+static ats_code check(const ats_param *values, ats_position_mode mode, ats_err *err)
+{
+    const ats_family *family = &ats_family_superseded;
+    const char *annotated = ats_table_text(family, values, "annotated");
+    if (strcmp(annotated, "none") == 0) return ATS_OK;
+    const bool hide = strncmp(annotated, "hide", 4) == 0,
+               place = strncmp(annotated, "place", 5) == 0;
+    if (place && isnan(ats_table_number(family, values, "to")))
+        return ats_fail(err, ATS_E_SUITE, "superseded: `annotated: %s` needs `to`, a depth in 0..1",
+                        annotated);
+    if (mode == (hide ? ATS_MODE_OVERLAY : ATS_MODE_MOVE)) return ATS_OK;
+    return ats_fail(err, ATS_E_SUITE,
+                    "superseded: `annotated: %s` %s; write `positions: %s`, not %s", annotated,
+                    hide ? "moves nothing" : "moves rows and adds none", hide ? "overlay" : "move",
+                    ats_mode_name(mode));
+}
+
+static bool is_annotated(const ats_build *ctx) { return !ats_arg_is(ctx, "annotated", "none"); }
+
+static ats_code layout(const ats_build *ctx, ats_built *out, ats_err *err)
+{
+    ats_pool pool;
+    ats_code rc = ATS_OK;
+    if (is_annotated(ctx)) return ats_annotated_layout(ctx, out, err);
+    const ats_span *span = ats_target_before_probes(ctx, out);
+    if (span == NULL) return ATS_OK;
+    const int64_t versions = ats_arg_int(ctx, "versions"), length = span->stop - span->start;
+    const bool interleaved = ats_arg_is(ctx, "arrangement", "interleaved");
+    const int64_t gap = ats_arg_int(ctx, "gap");
+    const ats_place place = {.start = span->start,
+                             .stop = span->stop,
+                             .units = interleaved ? 1 : versions,
+                             .unit_rows = interleaved ? versions * length : length,
+                             .placement =
+                                 ats_arg_is(ctx, "order", "old_first") ? "before" : "after",
+                             .free_zone = gap,
+                             .gap = gap};
+    ATS_TRY(ats_place_layout(ctx, &place, out, err));
+    if (out->edit.side.count > 0) ATS_TRY(ats_pool_make(ctx, 2, &pool, err));
+out:
+    return rc;
+}
+
+static ats_code fill(const ats_build *ctx, ats_built *out, ats_err *err)
+{
+    ats_rows rows;
+    ats_code rc = ATS_OK;
+    if (is_annotated(ctx)) return ATS_OK;
+    const ats_span *span = ats_target_find(ctx, out);
+    const int64_t versions = ats_arg_int(ctx, "versions");
+    const bool control = ctx->arm == ATS_ARM_CONTROL;
+    ATS_TRY(ats_rows_begin(ctx, out, span->start, span->stop, &rows, err));
+    if (ats_arg_is(ctx, "arrangement", "interleaved"))
+        for (int64_t j = 0; j < rows.n; j++)
+            rows.target[j] = rows.from[j] = span->start + j / versions;
+    ATS_TRY(ats_keys_similar(&rows, control ? "control keys" : "keys",
+                             control ? 0 : ats_arg(ctx, "similarity"), 1, false, err));
+    ATS_TRY(ats_values_similar(&rows, "values", 1 - ats_arg(ctx, "payload_distance"), err));
+    rc = ats_rows_finish(&rows, out, err);
+out:
+    return rc;
+}
+
 const ats_family ats_family_superseded = {
     .kind = "superseded",
     .summary = "Stale versions of a fact beside the current one, inserted or already there.",
@@ -81,4 +150,7 @@ const ats_family ats_family_superseded = {
     .dose = "versions",
     .has_control = true,
     .has_positions = true,
+    .check = check,
+    .layout = layout,
+    .fill = fill,
 };

@@ -1,5 +1,6 @@
 #include "perturb/families.h"
 #include "perturb/params.h"
+#include "perturb/script.h"
 
 static const ats_param_def params[] = {
     {.name = "tau",
@@ -11,6 +12,13 @@ static const ats_param_def params[] = {
      .max = 1e6},
 };
 
+static ats_code layout(const ats_build *ctx, ats_built *out, ats_err *err)
+{
+    ats_script script = ats_script_begin(ctx->arena, ctx->sample->n_keys);
+    out->edit.temperature = ats_arg(ctx, "tau");
+    return ats_script_emit(&script, &out->edit, err);
+}
+
 const ats_family ats_family_temperature = {
     .kind = "temperature",
     .summary = "Every logit, the sink's too, divided by tau.",
@@ -19,4 +27,5 @@ const ats_family ats_family_temperature = {
     .dose = "tau",
     .has_control = false,
     .has_positions = false,
+    .layout = layout,
 };

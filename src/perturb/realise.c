@@ -1,0 +1,181 @@
+#include "perturb/realise.h"
+
+#include <math.h>
+
+#include "base/rope.h"
+#include "perturb/target.h"
+
+double ats_logit(const ats_layer *layer, double product, double slope, int64_t distance)
+{
+    double x = layer->contract.scale * product;
+    const double cap = layer->contract.softcap;
+    if (cap > 0) x = cap * tanh(x / cap);
+    return x - slope * (double)distance;
+}
+
+static double slope_of(const ats_layer *layer, int64_t head)
+{
+    return layer->alibi_slope != NULL ? (double)layer->alibi_slope[head] : 0;
+}
+
+void ats_queries(const ats_build *ctx, float *out)
+{
+    const int64_t d = ctx->layer->d_qk, probes = ctx->sample->n_probes;
+    for (int64_t h = 0; h < ats_head_count(ctx); h++)
+        for (int64_t p = 0; p < ats_probe_count(ctx); p++, out += d) {
+            const int64_t row = ats_head_at(ctx, h) * probes + ats_probe_at(ctx, p);
+            ats_widen(ctx->attention->q_dtype, ctx->attention->q, row * d, d, out);
+        }
+}
+
+ats_code ats_mean_query_make(const ats_build *ctx, const ats_edit *edit, ats_mean_query *out,
+                             ats_err *err)
+{
+    const int64_t d = ctx->layer->d_qk, heads = ats_head_count(ctx), probes = ats_probe_count(ctx);
+    float *q = NULL;
+    double *mean = NULL, slope = 0;
+    ats_code rc;
+    if (probes == 0) ATS_TRY(ats_fail(err, ATS_E_INPUT, "sample %s has no probe", ctx->sample->id));
+    ATS_TRY(ATS_NEW(ctx->arena, heads * probes * d, &q, err));
+    ATS_TRY(ATS_NEW0(ctx->arena, d, &mean, err));
+    ats_queries(ctx, q);
+    ats_rope_move(&ctx->layer->contract.rope, edit->query_delta, heads * probes, d, q, q);
+    for (int64_t h = 0; h < heads; h++) {
+        const float *row = q + (h * probes + probes - 1) * d;
+        for (int64_t i = 0; i < d; i++) mean[i] += (double)row[i] / (double)heads;
+        slope += slope_of(ctx->layer, ats_head_at(ctx, h)) / (double)heads;
+    }
+    const int64_t last = ats_probe_at(ctx, probes - 1);
+    *out = (ats_mean_query){.q = mean,
+                            .slope = slope,
+                            .position = ctx->sample->probes[last].position + edit->query_delta};
+out:
+    return rc;
+}
+
+/* How far the edit moves a base row. */
+static int64_t row_delta(const ats_edit *edit, int64_t row)
+{
+    for (int64_t i = 0; i < edit->n_segments; i++) {
+        const ats_segment *s = &edit->segments[i];
+        if (s->kind == ATS_SEG_KEEP && row >= s->start && row < s->stop) return s->delta;
+    }
+    return 0;
+}
+
+ats_code ats_mean_query_best(const ats_build *ctx, const ats_edit *edit,
+                             const ats_mean_query *query, int64_t start, int64_t stop, double *out,
+                             ats_err *err)
+{
+    const int64_t d = ctx->layer->d_qk;
+    const ats_donor own = ats_own(ctx);
+    float *k = NULL;
+    double best = -INFINITY;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(ctx->arena, d, &k, err));
+    for (int64_t row = start; row < stop; row++) {
+        const int64_t delta = row_delta(edit, row);
+        ats_key_row(ctx, &own, row, k);
+        ats_rope_move(&ctx->layer->contract.rope, delta, 1, d, k, k);
+        double product = 0;
+        for (int64_t i = 0; i < d; i++) product += query->q[i] * (double)k[i];
+        const int64_t distance = query->position - ctx->sample->position[row] - delta;
+        best = fmax(best, ats_logit(ctx->layer, product, query->slope, distance));
+    }
+    *out = best;
+out:
+    return rc;
+}
+
+/* A mean that leaves out what is not defined. */
+typedef struct mean {
+    double sum;
+    int64_t count;
+} mean;
+
+static void mean_add(mean *m, double x)
+{
+    if (isnan(x)) return;
+    m->sum += x;
+    m->count++;
+}
+
+static double mean_of(const mean *m)
+{
+    return m->count > 0 ? m->sum / (double)m->count : (double)NAN;
+}
+
+static void compare_keys(const ats_rows *rows, float *target, mean *cosine, mean *ratio)
+{
+    const ats_sample *sample = rows->ctx->sample;
+    for (int64_t j = 0; j < rows->n; j++) {
+        const float *k = rows->k + j * rows->d;
+        /* R(p) keeps dot products: the target's key is brought to the row's position. */
+        ats_key_row(rows->ctx, rows->base, rows->target[j], target);
+        ats_rope_move(&rows->ctx->layer->contract.rope,
+                      rows->position[j] - sample->position[rows->target[j]], 1, rows->d, target,
+                      target);
+        const double a = ats_norm(k, rows->d), b = ats_norm(target, rows->d);
+        mean_add(cosine, ats_dot(k, target, rows->d) / (a * b));
+        mean_add(ratio, b > 0 ? a / b : (double)NAN);
+    }
+}
+
+static double mean_logit(const ats_rows *rows, const ats_edit *edit, float *q)
+{
+    const ats_build *ctx = rows->ctx;
+    const int64_t heads = ats_head_count(ctx), probes = ats_probe_count(ctx);
+    mean logit = {0, 0};
+    ats_queries(ctx, q);
+    ats_rope_move(&ctx->layer->contract.rope, edit->query_delta, heads * probes, rows->d, q, q);
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t p = 0; p < probes; p++, q += rows->d) {
+            const double slope = slope_of(ctx->layer, ats_head_at(ctx, h));
+            const int64_t at =
+                ctx->sample->probes[ats_probe_at(ctx, p)].position + edit->query_delta;
+            for (int64_t j = 0; j < rows->n; j++)
+                mean_add(&logit, ats_logit(ctx->layer, ats_dot(q, rows->k + j * rows->d, rows->d),
+                                           slope, at - rows->position[j]));
+        }
+    return mean_of(&logit);
+}
+
+void ats_rows_hand_over(ats_rows *rows, ats_built *out)
+{
+    bool donors = false;
+    for (int64_t j = 0; j < rows->n; j++) donors = donors || rows->donor_row[j] >= 0;
+    out->edit.side.k = rows->k;
+    out->edit.side.v = rows->v;
+    out->realised = (ats_realised){.rows = rows->n,
+                                   .donor_sample = donors ? rows->donor_sample : NULL,
+                                   .donor_row = donors ? rows->donor_row : NULL,
+                                   .cosine = NAN,
+                                   .norm_ratio = NAN,
+                                   .logit = NAN};
+}
+
+ats_code ats_rows_compare(ats_rows *rows, ats_built *out, ats_err *err)
+{
+    mean cosine = {0, 0}, ratio = {0, 0};
+    float *target = NULL;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(rows->ctx->arena, rows->d, &target, err));
+    compare_keys(rows, target, &cosine, &ratio);
+    ats_rows_hand_over(rows, out);
+    out->realised.cosine = mean_of(&cosine);
+    out->realised.norm_ratio = mean_of(&ratio);
+out:
+    return rc;
+}
+
+ats_code ats_rows_finish(ats_rows *rows, ats_built *out, ats_err *err)
+{
+    const int64_t queries = ats_head_count(rows->ctx) * ats_probe_count(rows->ctx);
+    float *q = NULL;
+    ats_code rc;
+    ATS_TRY(ats_rows_compare(rows, out, err));
+    ATS_TRY(ATS_NEW(rows->ctx->arena, queries * rows->d, &q, err));
+    out->realised.logit = mean_logit(rows, &out->edit, q);
+out:
+    return rc;
+}
