@@ -1,1 +1,5 @@
-int main(void) { return 0; }
+#include <stdlib.h>
+
+#include "cli/command.h"
+
+int main(int argc, char **argv) { exit(ats_cli_main(argc, argv)); }

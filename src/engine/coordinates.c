@@ -229,9 +229,10 @@ static ats_code add_samples(maker *m)
 {
     const ats_selection *selection = &m->plan->selection;
     const int64_t n = selection->n_samples;
-    const char **id, **cluster, **variant, **file, **probes;
+    const char **id, **scale, **cluster, **variant, **file, **probes;
     int64_t *keys;
     ats_code rc;
+    ATS_TRY(add_text(m, "sample", "sample", n, "id of the captured sample", &scale));
     ATS_TRY(add_text(m, "sample_id", "sample", n, "id of the sample in its capture", &id));
     ATS_TRY(add_text(m, "sample_cluster", "sample", n, "document the sample comes from", &cluster));
     ATS_TRY(add_text(m, "sample_variant_of", "sample", n,
@@ -242,7 +243,7 @@ static ats_code add_samples(maker *m)
     ATS_TRY(add_i64(m, "sample_keys", "sample", n, "rows", "keys of the sample", &keys));
     for (int64_t s = 0; s < n; s++) {
         const ats_chosen *chosen = &selection->samples[s];
-        id[s] = chosen->sample->id;
+        id[s] = scale[s] = chosen->sample->id;
         if (chosen->sample->cluster != NULL) cluster[s] = chosen->sample->cluster;
         if (chosen->sample->variant_of != NULL) variant[s] = chosen->sample->variant_of;
         file[s] = base_name(m->plan->captures[chosen->capture]->path);
@@ -256,14 +257,18 @@ out:
 static ats_code add_model_axes(maker *m)
 {
     const ats_selection *selection = &m->plan->selection;
-    int64_t *layers, *heads;
+    int64_t *layers, *heads, *layer_scale, *head_scale;
     ats_code rc;
+    ATS_TRY(add_i64(m, "layer", "layer", selection->n_layers, "1", "layer number in the model",
+                    &layer_scale));
+    ATS_TRY(add_i64(m, "head", "head", selection->n_heads, "1", "query head number", &head_scale));
     ATS_TRY(add_i64(m, "layer_index", "layer", selection->n_layers, "1",
                     "layer number in the model", &layers));
     ATS_TRY(add_i64(m, "head_index", "head", selection->n_heads, "1", "query head number", &heads));
     for (int64_t l = 0; l < selection->n_layers; l++)
-        layers[l] = m->plan->captures[0]->layers[selection->layers[l]].index;
+        layers[l] = layer_scale[l] = m->plan->captures[0]->layers[selection->layers[l]].index;
     memcpy(heads, selection->heads, (size_t)selection->n_heads * sizeof *heads);
+    memcpy(head_scale, selection->heads, (size_t)selection->n_heads * sizeof *heads);
 out:
     return rc;
 }

@@ -4,5 +4,6 @@
 
 const char *ats_version(void);  /* "0.1.0" */
 const char *ats_git_hash(void); /* of the sources when the build was configured, or "unknown" */
+const char *ats_hdf5_version(void);
 
 #endif

@@ -1,0 +1,184 @@
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "cli/session.h"
+#include "engine/digest.h"
+
+static const ats_option options[] = {
+    {"output", 'o', ATS_OPT_VALUE, "OUT.h5", "result file; default: the suite's name, here", false},
+    ATS_SESSION_OPTIONS,
+    {"json", 0, ATS_OPT_FLAG, NULL, "the summary as JSON", false},
+};
+
+/* <suite name>.h5, with what a file name should not hold replaced. */
+static ats_code default_output(ats_arena *arena, const ats_suite *suite, const char **out,
+                               ats_err *err)
+{
+    char *name = NULL;
+    const size_t length = strlen(suite->name);
+    ats_code rc = ATS_NEW(arena, length + 4, &name, err);
+    if (rc != ATS_OK) return rc;
+    for (size_t i = 0; i < length; i++)
+        name[i] = suite->name[i] == '/' || suite->name[i] == '\\' || suite->name[i] == ' '
+                      ? '_'
+                      : suite->name[i];
+    if (length > 0 && name[0] == '.') name[0] = '_';
+    memcpy(name + length, ".h5", 4);
+    *out = name;
+    return ATS_OK;
+}
+
+static bool same_file(const char *a, const char *b)
+{
+    char real_a[PATH_MAX], real_b[PATH_MAX];
+    if (realpath(a, real_a) == NULL || realpath(b, real_b) == NULL) return false;
+    return strcmp(real_a, real_b) == 0;
+}
+
+static ats_code refuse_inputs(const ats_plan *plan, const char *output, ats_err *err)
+{
+    for (int64_t c = 0; c < plan->n_captures; c++)
+        if (same_file(output, plan->captures[c]->path))
+            return ats_fail(err, ATS_E_USAGE,
+                            "--output %s is a capture of this run; it would be overwritten, so "
+                            "give another name",
+                            output);
+    if (same_file(output, plan->suite->path))
+        return ats_fail(err, ATS_E_USAGE, "--output %s is the suite itself; give another name",
+                        output);
+    return ATS_OK;
+}
+
+static json_t *json_gates(const ats_verdict *verdict)
+{
+    json_t *list = json_array();
+    for (int64_t g = 0; g < verdict->n_gates; g++) {
+        const ats_gate_verdict *v = &verdict->gates[g];
+        json_array_append_new(
+            list,
+            json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:s}", "name", v->gate->name, "verdict",
+                      !v->judged  ? "not judged"
+                      : v->passed ? "passed"
+                                  : "failed",
+                      "value", ats_json_real(v->value), "cases", (json_int_t)v->n_cases, "skipped",
+                      (json_int_t)v->n_skipped, "failed", (json_int_t)v->n_failed, "undefined",
+                      (json_int_t)v->n_undefined, "sentence", v->sentence));
+    }
+    return list;
+}
+
+static json_t *json_weakest(const ats_summary *s)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < s->n_weakest; i++) {
+        const ats_summary_weakest *w = &s->weakest[i];
+        json_array_append_new(
+            list, json_pack("{s:s, s:I, s:I, s:o, s:o}", "perturbation", w->perturbation, "layer",
+                            (json_int_t)w->layer, "head", (json_int_t)w->head, "treatment",
+                            ats_json_real(w->treatment), "control", ats_json_real(w->control)));
+    }
+    return list;
+}
+
+static json_t *json_reasons(const ats_summary *s)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < s->n_reasons; i++)
+        json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "what", s->reasons[i].what,
+                                              "count", (json_int_t)s->reasons[i].count, "reason",
+                                              s->reasons[i].text));
+    return list;
+}
+
+static ats_code print_json(const ats_summary *s, const ats_verdict *verdict, ats_err *err)
+{
+    return ats_json_print(
+        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:i, s:s}", "suite",
+                  s->suite, "model", s->model, "backend", s->backend, "result", s->path, "ok",
+                  (json_int_t)s->n_ok, "skipped", (json_int_t)s->n_skipped, "failed",
+                  (json_int_t)s->n_failed, "undefined_cells", (json_int_t)s->n_undefined, "seconds",
+                  s->seconds, "reasons", json_reasons(s), "weakest", json_weakest(s), "gates",
+                  json_gates(verdict), "exit_status", ats_code_exit(verdict->code), "next",
+                  s->next),
+        err);
+}
+
+static void print_timings(const ats_outcome *o)
+{
+    ats_verbose("time: read %.2f s, build %.2f s, evaluate %.2f s, measure %.2f s, write %.2f s "
+                "(%.1f %%), total %.2f s",
+                o->read, o->build, o->evaluate, o->measure, o->write,
+                o->total > 0 ? 100 * o->write / o->total : 0.0, o->total);
+}
+
+/* Summary, JSON or (quiet) failed gates on stderr; the verdict is the code. */
+static ats_code report(const ats_args *args, const ats_plan *plan, const ats_outcome *outcome,
+                       const char *path, ats_arena *arena, ats_err *err)
+{
+    ats_verdict verdict;
+    ats_summary summary;
+    const char *text = NULL;
+    ats_code rc;
+    ATS_TRY(ats_gates_judge(arena, plan, outcome, &verdict, err));
+    ATS_TRY(ats_digest(arena, plan, outcome, &verdict, path, &summary, err));
+    print_timings(outcome);
+    if (ats_args_flag(args, "json")) {
+        ATS_TRY(print_json(&summary, &verdict, err));
+    } else if (ats_args_flag(args, "quiet")) {
+        for (int64_t g = 0; g < summary.n_gates; g++)
+            if (summary.gates[g].judged && !summary.gates[g].passed)
+                fprintf(stderr, "%s\n", summary.gates[g].sentence);
+    } else {
+        ATS_TRY(ats_summary_text(arena, &summary, &text, err));
+        fputs(text, stdout);
+    }
+    rc = verdict.code;
+out:
+    return rc;
+}
+
+static ats_code run_run(const ats_args *args, ats_err *err)
+{
+    ats_session session = {0};
+    ats_outcome outcome = {0};
+    ats_arena arena;
+    const char *output = ats_args_value(args, "output");
+    ats_code rc;
+    ats_arena_init(&arena, false);
+    ATS_TRY(ats_session_open(args, &session, err));
+    if (output == NULL) ATS_TRY(default_output(&arena, session.suite, &output, err));
+    ATS_TRY(refuse_inputs(session.plan, output, err));
+    ats_verbose("%lld cases, %lld variants in one batch, about %.0f s",
+                (long long)session.plan->n_cases, (long long)session.plan->batch,
+                session.plan->seconds);
+    for (int64_t i = 0; i < session.plan->selection.n_left_out; i++)
+        ats_warn("sample %s is left out: it has none of the wanted probes",
+                 session.plan->selection.left_out[i]);
+    ATS_TRY(ats_run(session.plan, output, &outcome, err));
+    ATS_TRY(report(args, session.plan, &outcome, output, &arena, err));
+out:
+    ats_outcome_fini(&outcome);
+    ats_session_close(&session);
+    ats_arena_fini(&arena);
+    return rc;
+}
+
+const ats_command ats_cmd_run = {
+    .name = "run",
+    .operands = "SUITE",
+    .min_operands = 1,
+    .max_operands = 1,
+    .summary = "run a suite, write the result, judge its gates",
+    .examples = "attnstress run suites/quickstart.yaml\n"
+                "attnstress run suites/nightly.yaml -o tonight.h5 --capture 'captures/*.h5'\n"
+                "attnstress run suites/quickstart.yaml --set perturbations.distractors.count=[1,2]",
+    .details =
+        "The result appears under its name when it is complete, never before. Gates with min\n"
+        "or max are judged: exit status 1 when any fails, 2 when cases failed but no gate\n"
+        "did. SIGINT and SIGTERM end the run without a result, exit status 75.\n",
+    .options = options,
+    .n_options = sizeof options / sizeof options[0],
+    .run = run_run,
+};

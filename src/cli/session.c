@@ -1,0 +1,54 @@
+#include "cli/session.h"
+
+#include <math.h>
+
+ats_code ats_session_open(const ats_args *args, ats_session *out, ats_err *err)
+{
+    ats_session session = {0};
+    const char *const *overrides, *const *captures;
+    const int64_t n_overrides = ats_args_list(args, "set", &overrides);
+    const ats_plan_options options = {
+        .n_captures = ats_args_list(args, "capture", &captures),
+        .captures = captures,
+        .backend = ats_args_value(args, "backend"),
+    };
+    ats_code rc;
+    ATS_TRY(ats_suite_load(args->operands[0], overrides, n_overrides, &session.suite, err));
+    ATS_TRY(ats_plan_make(session.suite, &options, &session.plan, err));
+    *out = session;
+out:
+    if (rc != ATS_OK) ats_session_close(&session);
+    return rc;
+}
+
+void ats_session_close(ats_session *session)
+{
+    ats_plan_free(session->plan);
+    ats_suite_free(session->suite);
+    *session = (ats_session){0};
+}
+
+ats_code ats_json_print(json_t *value, ats_err *err)
+{
+    char *text = value != NULL ? json_dumps(value, JSON_INDENT(2)) : NULL;
+    json_decref(value);
+    if (text == NULL) return ats_fail(err, ATS_E_MEMORY, "out of memory while printing JSON");
+    puts(text);
+    free(text);
+    return ATS_OK;
+}
+
+json_t *ats_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
+
+const char *ats_human_bytes(int64_t bytes, char *out, size_t size)
+{
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB"};
+    double value = (double)bytes;
+    int unit = 0;
+    while (value >= 1024 && unit < 4) {
+        value /= 1024;
+        unit++;
+    }
+    snprintf(out, size, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
+    return out;
+}

@@ -1,0 +1,35 @@
+/* What `run` and `plan` share: suite and plan from the command line.
+ * Ownership: a session owns its suite and plan. */
+#ifndef ATS_CLI_SESSION_H
+#define ATS_CLI_SESSION_H
+
+#include <jansson.h>
+
+#include "cli/command.h"
+#include "engine/plan.h"
+
+typedef struct ats_session {
+    ats_suite *suite;
+    ats_plan *plan;
+} ats_session;
+
+/* Options capture, set and backend, and the first operand. */
+ATS_MUST_CHECK ats_code ats_session_open(const ats_args *args, ats_session *out, ats_err *err);
+void ats_session_close(ats_session *session);
+
+#define ATS_SESSION_OPTIONS                                                                        \
+    {"capture", 0, ATS_OPT_LIST, "FILE", "capture, in place of the suite's", false},               \
+        {"set", 0, ATS_OPT_LIST, "KEY=VALUE", "override a field of the suite", false},             \
+    {                                                                                              \
+        "backend", 0, ATS_OPT_VALUE, "NAME", "auto, reference, cpu, cuda or cublas", false         \
+    }
+
+/* Prints a JSON document with a newline and releases it; value NULL: out of memory. */
+ATS_MUST_CHECK ats_code ats_json_print(json_t *value, ats_err *err);
+/* A number, or null where it is not finite. */
+json_t *ats_json_real(double value);
+
+/* "1.5 MiB" */
+const char *ats_human_bytes(int64_t bytes, char *out, size_t size);
+
+#endif

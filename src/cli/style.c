@@ -1,0 +1,34 @@
+#include "cli/style.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/command.h"
+
+static bool colour_on;
+
+ats_code ats_style_set(const char *when, ats_err *err)
+{
+    const char *no_color = getenv("NO_COLOR");
+    if (when == NULL || strcmp(when, "auto") == 0)
+        colour_on = isatty(STDOUT_FILENO) != 0 && (no_color == NULL || no_color[0] == '\0');
+    else if (strcmp(when, "always") == 0)
+        colour_on = true;
+    else if (strcmp(when, "never") == 0)
+        colour_on = false;
+    else
+        return ats_fail(err, ATS_E_USAGE, "--color %s: must be auto, always or never", when);
+    return ATS_OK;
+}
+
+const char *ats_style(const char *name)
+{
+    static const struct {
+        const char *name, *code;
+    } styles[] = {{"off", "\033[0m"},  {"bold", "\033[1m"},   {"dim", "\033[2m"},
+                  {"red", "\033[31m"}, {"green", "\033[32m"}, {"yellow", "\033[33m"}};
+    for (size_t i = 0; colour_on && i < sizeof styles / sizeof styles[0]; i++)
+        if (strcmp(styles[i].name, name) == 0) return styles[i].code;
+    return "";
+}

@@ -1,0 +1,10 @@
+/* Colour on stdout: off by default, set once from --color, NO_COLOR and the terminal. */
+#ifndef ATS_CLI_STYLE_H
+#define ATS_CLI_STYLE_H
+
+#include "base/status.h"
+
+/* when: auto, always, never; NULL is auto. */
+ATS_MUST_CHECK ats_code ats_style_set(const char *when, ats_err *err);
+
+#endif

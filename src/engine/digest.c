@@ -1,0 +1,250 @@
+#include "engine/digest.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct digest {
+    ats_arena *arena;
+    const ats_plan *plan;
+    const ats_outcome *outcome;
+    ats_err *err;
+} digest;
+
+static int by_count(const void *a, const void *b)
+{
+    const ats_summary_reason *x = a, *y = b;
+    if (x->count != y->count) return x->count < y->count ? 1 : -1;
+    return strcmp(x->text, y->text);
+}
+
+static ats_code digest_reasons(digest *d, ats_summary *out)
+{
+    ats_summary_reason *reasons = NULL;
+    int64_t n = 0;
+    ats_code rc =
+        ATS_NEW(d->arena, d->outcome->n_skipped + d->outcome->n_failed + 1, &reasons, d->err);
+    if (rc != ATS_OK) return rc;
+    for (int64_t c = 0; c < d->outcome->n_cases; c++) {
+        const ats_case *one = &d->outcome->cases[c];
+        if (one->status == ATS_CASE_OK) continue;
+        const char *what = one->status == ATS_CASE_FAILED ? "failed" : "skipped";
+        int64_t at = 0;
+        while (at < n &&
+               (strcmp(reasons[at].text, one->message) != 0 || strcmp(reasons[at].what, what) != 0))
+            at++;
+        if (at == n) reasons[n++] = (ats_summary_reason){.what = what, .text = one->message};
+        reasons[at].count++;
+    }
+    qsort(reasons, (size_t)n, sizeof *reasons, by_count);
+    out->reasons = reasons;
+    out->n_reasons = n;
+    return ATS_OK;
+}
+
+/* Mean of the target's log_mass_shift over the cases of a perturbation and arm in one cell. */
+static double cell_mean(const digest *d, int64_t perturbation, ats_arm arm, int64_t l, int64_t h)
+{
+    const ats_plan *plan = d->plan;
+    const ats_table *table = &d->outcome->tables.items[0];
+    double sum = 0;
+    int64_t n = 0;
+    for (int64_t c = 0; c < d->outcome->n_cases; c++) {
+        const ats_variant *v = &plan->suite->variants[c % plan->suite->n_variants];
+        if (v->perturbation != perturbation || v->arm != arm) continue;
+        if (d->outcome->cases[c].status != ATS_CASE_OK) continue;
+        const double x =
+            (double)table->values[(c * plan->shape.n_layers + l) * plan->shape.n_heads + h];
+        if (!isfinite(x)) continue;
+        sum += x;
+        n++;
+    }
+    return n > 0 ? sum / (double)n : (double)NAN;
+}
+
+static int64_t layer_number(const ats_plan *plan, int64_t l)
+{
+    return plan->captures[0]->layers[plan->selection.layers[l]].index;
+}
+
+static ats_summary_weakest weakest_of(const digest *d, int64_t perturbation)
+{
+    const ats_plan *plan = d->plan;
+    ats_summary_weakest out = {.perturbation = plan->suite->perturbations[perturbation].name,
+                               .layer = -1,
+                               .head = -1,
+                               .treatment = NAN,
+                               .control = NAN};
+    for (int64_t l = 0; l < plan->shape.n_layers; l++)
+        for (int64_t h = 0; h < plan->shape.n_heads; h++) {
+            const double mean = cell_mean(d, perturbation, ATS_ARM_TREATMENT, l, h);
+            if (isnan(mean) || mean >= out.treatment) continue;
+            out.treatment = mean;
+            out.control = cell_mean(d, perturbation, ATS_ARM_CONTROL, l, h);
+            out.layer = layer_number(plan, l);
+            out.head = plan->selection.heads[h];
+        }
+    return out;
+}
+
+static int by_treatment(const void *a, const void *b)
+{
+    const double x = ((const ats_summary_weakest *)a)->treatment;
+    const double y = ((const ats_summary_weakest *)b)->treatment;
+    if (isnan(x) || isnan(y)) return isnan(x) - isnan(y);
+    return (x > y) - (x < y);
+}
+
+static ats_code digest_weakest(digest *d, ats_summary *out)
+{
+    const int64_t n = d->plan->suite->n_perturbations;
+    ats_summary_weakest *weakest = NULL;
+    if (d->outcome->tables.items[0].metric < 0) return ATS_OK;
+    ats_code rc = ATS_NEW(d->arena, n, &weakest, d->err);
+    if (rc != ATS_OK) return rc;
+    for (int64_t p = 0; p < n; p++) weakest[p] = weakest_of(d, p);
+    qsort(weakest, (size_t)n, sizeof *weakest, by_treatment);
+    out->weakest = weakest;
+    out->n_weakest = n;
+    return ATS_OK;
+}
+
+static ats_code digest_gates(digest *d, const ats_verdict *verdict, ats_summary *out)
+{
+    ats_summary_gate *gates = NULL;
+    int64_t n = 0;
+    ats_code rc = ATS_NEW(d->arena, verdict->n_gates, &gates, d->err);
+    if (rc != ATS_OK) return rc;
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t g = 0; g < verdict->n_gates; g++) {
+            const ats_gate_verdict *v = &verdict->gates[g];
+            const bool failed = v->judged && !v->passed;
+            if (failed != (pass == 0)) continue;
+            gates[n++] = (ats_summary_gate){
+                .judged = v->judged, .passed = v->passed, .sentence = v->sentence};
+        }
+    out->gates = gates;
+    out->n_gates = n;
+    return ATS_OK;
+}
+
+/* A word that needs no quotes stays as it is; the rest is quoted for a POSIX shell. */
+static ats_code shell_word(digest *d, const char *word, const char **out)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_-./=+:,@%";
+    char *text = NULL;
+    if (word[0] != '\0' && strspn(word, plain) == strlen(word)) {
+        *out = word;
+        return ATS_OK;
+    }
+    ats_code rc = ATS_NEW(d->arena, 4 * strlen(word) + 3, &text, d->err);
+    if (rc != ATS_OK) return rc;
+    char *at = text;
+    *at++ = '\'';
+    for (; *word != '\0'; word++) {
+        if (*word == '\'') {
+            memcpy(at, "'\\''", 4);
+            at += 4;
+        } else {
+            *at++ = *word;
+        }
+    }
+    *at++ = '\'';
+    *at = '\0';
+    *out = text;
+    return ATS_OK;
+}
+
+/* The treatment cell where the target lost most; the first that ran when nothing is defined. */
+static void worst_cell(const digest *d, int64_t *case_index, int64_t *l, int64_t *h)
+{
+    const ats_plan *plan = d->plan;
+    const ats_table *table = &d->outcome->tables.items[0];
+    const int64_t n_layers = plan->shape.n_layers, n_heads = plan->shape.n_heads;
+    double worst = INFINITY;
+    *case_index = -1;
+    *l = *h = 0;
+    for (int64_t c = 0; c < d->outcome->n_cases; c++) {
+        if (d->outcome->cases[c].status != ATS_CASE_OK) continue;
+        if (*case_index < 0) *case_index = c;
+        if (table->metric < 0 ||
+            plan->suite->variants[c % plan->suite->n_variants].arm != ATS_ARM_TREATMENT)
+            continue;
+        for (int64_t i = 0; i < n_layers * n_heads; i++) {
+            const double x = (double)table->values[c * n_layers * n_heads + i];
+            if (!isfinite(x) || x >= worst) continue;
+            worst = x;
+            *case_index = c;
+            *l = i / n_heads;
+            *h = i % n_heads;
+        }
+    }
+}
+
+static ats_code next_command(digest *d, const char *path, const char **out)
+{
+    const ats_plan *plan = d->plan;
+    const char *file = NULL, *capture = NULL;
+    int64_t c, l, h;
+    ats_code rc;
+    ATS_TRY(shell_word(d, path, &file));
+    worst_cell(d, &c, &l, &h);
+    if (c < 0) {
+        ATS_TRY(ats_arena_printf(d->arena, out, d->err, "attnstress inspect %s", file));
+        goto out;
+    }
+    const ats_chosen *chosen = &plan->selection.samples[c / plan->suite->n_variants];
+    ATS_TRY(shell_word(d, plan->captures[chosen->capture]->path, &capture));
+    ATS_TRY(
+        ats_arena_printf(d->arena, out, d->err,
+                         "attnstress explain %s --case %lld --layer %lld --head %lld --capture %s",
+                         file, (long long)c, (long long)layer_number(plan, l),
+                         (long long)plan->selection.heads[h], capture));
+out:
+    return rc;
+}
+
+static ats_code capture_names(digest *d, const char **out)
+{
+    const char *path = d->plan->captures[0]->path;
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    if (d->plan->n_captures == 1) {
+        *out = name;
+        return ATS_OK;
+    }
+    return ats_arena_printf(d->arena, out, d->err, "%s and %lld more", name,
+                            (long long)d->plan->n_captures - 1);
+}
+
+ats_code ats_digest(ats_arena *arena, const ats_plan *plan, const ats_outcome *outcome,
+                    const ats_verdict *verdict, const char *path, ats_summary *out, ats_err *err)
+{
+    digest d = {arena, plan, outcome, err};
+    const char *model = plan->captures[0]->model_id;
+    ats_summary s = {
+        .suite = plan->suite->name,
+        .model = model != NULL && model[0] != '\0' ? model : "a checkpoint without a name",
+        .backend = plan->backend->name,
+        .target = plan->suite->target != NULL ? plan->suite->target : "no target",
+        .path = path,
+        .n_samples = plan->selection.n_samples,
+        .n_layers = plan->shape.n_layers,
+        .n_heads = plan->shape.n_heads,
+        .n_ok = outcome->n_ok,
+        .n_skipped = outcome->n_skipped,
+        .n_failed = outcome->n_failed,
+        .n_undefined = outcome->n_undefined,
+        .seconds = outcome->total,
+    };
+    ats_code rc;
+    ATS_TRY(capture_names(&d, &s.captures));
+    ATS_TRY(digest_reasons(&d, &s));
+    ATS_TRY(digest_weakest(&d, &s));
+    ATS_TRY(digest_gates(&d, verdict, &s));
+    ATS_TRY(next_command(&d, path, &s.next));
+    *out = s;
+out:
+    return rc;
+}
