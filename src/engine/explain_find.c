@@ -128,7 +128,7 @@ static ats_code load_suite(ats_explain_case *found, const char *result, ats_err 
     ats_code rc = read_texts(found, "suite", &text, err);
     if (rc != ATS_OK) return rc;
     snprintf(path, sizeof path, "%s/attnstress-suite-XXXXXX",
-             directory != NULL && directory[0] ? directory : "/tmp");
+             directory != NULL && directory[0] ? directory : P_tmpdir);
     fd = mkstemp(path);
     stream = fd >= 0 ? fdopen(fd, "w") : NULL;
     if (stream == NULL || fputs(text.items[0], stream) < 0 || fflush(stream) != 0)
