@@ -1,0 +1,233 @@
+/* Tensors of one sample and layer: described at opening, read on demand. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "capture/reader.h"
+#include "h5/chunks.h"
+
+typedef struct ats_capture_file capture_file;
+
+/* What a tensor should be. */
+typedef struct tensor {
+    const char *name, *axes;
+    bool optional, words; /* words: q, k, v in their stored float type */
+    int rank;
+    int64_t extent[3];
+} tensor;
+
+enum { Q, K, V, KEEP, BIAS, OUT, LSE, TENSORS };
+
+typedef struct tensors {
+    tensor at[TENSORS];
+} tensors;
+
+static tensors tensors_of(const ats_sample *sample, const ats_layer *layer)
+{
+    const int64_t n = sample->n_keys, p = sample->n_probes;
+    const int64_t hq = layer->n_q_heads, hkv = layer->n_kv_heads, d = layer->d_qk, dv = layer->d_v;
+    return (tensors){{
+        [Q] = {"q", "[query head, probe, d_qk]", false, true, 3, {hq, p, d}},
+        [K] = {"k", "[key head, key, d_qk]", false, true, 3, {hkv, n, d}},
+        [V] = {"v", "[key head, key, d_v]", false, true, 3, {hkv, n, dv}},
+        [KEEP] = {"keep", "[probe, key]", true, false, 2, {p, n, 0}},
+        [BIAS] = {"bias", "[1 or query head, probe, key]", true, false, 3, {-1, p, n}},
+        [OUT] = {"out", "[query head, probe, d_v]", true, false, 3, {hq, p, dv}},
+        [LSE] = {"lse", "[query head, probe]", true, false, 2, {hq, p, 0}},
+    }};
+}
+
+static ats_code check_keep_type(const ats_h5_dataset *dataset, ats_err *err)
+{
+    if (dataset->type == ATS_H5_U8 || dataset->type == ATS_H5_I8 || dataset->type == ATS_H5_BOOL)
+        return ATS_OK;
+    return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
+                       "holds %s; a keep mask is uint8, int8 or bool (1: may attend). An additive "
+                       "mask is stored as bias",
+                       ats_h5_type_name(dataset->type));
+}
+
+static ats_code check_float_type(const ats_h5_dataset *dataset, ats_err *err)
+{
+    if (ats_h5_type_is_float(dataset->type) || dataset->type == ATS_H5_BF16) return ATS_OK;
+    return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
+                       "holds %s, should hold float32", ats_h5_type_name(dataset->type));
+}
+
+static ats_code check_bias_heads(const ats_h5_dataset *dataset, const ats_layer *layer,
+                                 ats_err *err)
+{
+    const int64_t heads = dataset->extent[0];
+    if (heads == 1 || heads == layer->n_q_heads) return ATS_OK;
+    return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
+                       "has %lld planes; should have 1 or n_q_heads = %lld", (long long)heads,
+                       (long long)layer->n_q_heads);
+}
+
+/* Opens and checks one tensor; an absent optional one stays closed. */
+static ats_code tensor_open(capture_file *file, const char *group, const tensor *want, int which,
+                            const ats_layer *layer, ats_h5_dataset *out, ats_err *err)
+{
+    char path[192];
+    ats_dtype dtype;
+    ats_code rc;
+    snprintf(path, sizeof path, "%s/%s", group, want->name);
+    *out = (ats_h5_dataset){.id = 0};
+    if (want->optional && !ats_h5_exists(&file->h5, path)) return ATS_OK;
+    ats_h5_dataset dataset = {.id = 0};
+    ATS_TRY(ats_h5_dataset_open(&file->h5, path, &dataset, err));
+    ATS_TRY(ats_h5_expect_shape(&dataset, want->rank, want->extent, want->axes, err));
+    if (want->words) ATS_TRY(ats_capture_dtype(file, &dataset, &dtype, err));
+    if (which == KEEP) ATS_TRY(check_keep_type(&dataset, err));
+    if (which == BIAS) ATS_TRY(check_bias_heads(&dataset, layer, err));
+    if (which > KEEP) ATS_TRY(check_float_type(&dataset, err));
+    ATS_TRY(ats_h5_expect_stored(&dataset, which == KEEP || which == BIAS, err));
+    *out = dataset;
+    return ATS_OK;
+out:
+    ats_h5_dataset_close(&dataset);
+    return rc;
+}
+
+static ats_code refuse_unstated_mask(capture_file *file, const char *group, ats_err *err)
+{
+    static const char *const names[] = {"mask", "attention_mask", "attn_mask"};
+    char path[192];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(path, sizeof path, "%s/%s", group, names[i]);
+        if (ats_h5_exists(&file->h5, path))
+            return ats_h5_fail(err, ATS_E_INPUT, &file->h5, path,
+                               "which way round this mask is cannot be told; store it as keep (1: "
+                               "may attend) or as an additive bias");
+    }
+    return ATS_OK;
+}
+
+static void layer_group(const char *sample_group, const ats_layer *layer, char out[128])
+{
+    snprintf(out, 128, "%s/layers/%lld", sample_group, (long long)layer->index);
+}
+
+ats_code ats_capture_check_tensors(capture_file *file, const char *sample_group,
+                                   const ats_sample *sample, const ats_layer *layer, ats_err *err)
+{
+    const tensors want = tensors_of(sample, layer);
+    char group[128];
+    layer_group(sample_group, layer, group);
+    if (!ats_h5_exists(&file->h5, group))
+        return ats_h5_fail(err, ATS_E_INPUT, &file->h5, group,
+                           "is missing: sample \"%s\" lacks layer %lld", sample->id,
+                           (long long)layer->index);
+    for (int i = 0; i < TENSORS; i++) {
+        ats_h5_dataset dataset;
+        const ats_code rc = tensor_open(file, group, &want.at[i], i, layer, &dataset, err);
+        if (rc != ATS_OK) return rc;
+        ats_h5_dataset_close(&dataset);
+    }
+    return refuse_unstated_mask(file, group, err);
+}
+
+static ats_code allocate(const ats_h5_dataset *dataset, size_t element, void **out, size_t *total,
+                         ats_err *err)
+{
+    const size_t bytes = (size_t)dataset->count * element;
+    void *memory = aligned_alloc(64, (bytes + 64) & ~(size_t)63);
+    if (memory == NULL)
+        return ats_h5_fail(err, ATS_E_MEMORY, dataset->file, dataset->name,
+                           "out of memory: %zu bytes", bytes);
+    *out = memory;
+    *total += bytes;
+    return ATS_OK;
+}
+
+static ats_code load_words(capture_file *file, const ats_h5_dataset *dataset, ats_dtype *dtype,
+                           void **out, size_t *total, ats_err *err)
+{
+    ats_code rc;
+    ATS_TRY(ats_capture_dtype(file, dataset, dtype, err));
+    ATS_TRY(allocate(dataset, ats_dtype_size(*dtype), out, total, err));
+    rc = ats_h5_read_all(dataset, false, *out, err);
+out:
+    return rc;
+}
+
+static ats_code load_keep(const ats_h5_dataset *dataset, uint8_t **out, size_t *total, ats_err *err)
+{
+    void *memory = NULL;
+    ats_code rc;
+    ATS_TRY(allocate(dataset, 1, &memory, total, err));
+    *out = memory;
+    ATS_TRY(ats_h5_read_all(dataset, true, memory, err));
+    for (int64_t i = 0; i < dataset->count; i++) (*out)[i] = (*out)[i] != 0;
+out:
+    return rc;
+}
+
+static ats_code load_floats(const ats_h5_dataset *dataset, float **out, size_t *total, ats_err *err)
+{
+    void *memory = NULL;
+    const ats_code rc = allocate(dataset, sizeof **out, &memory, total, err);
+    if (rc != ATS_OK) return rc;
+    *out = memory;
+    return ats_h5_read(dataset, NULL, NULL, ATS_H5_F32, memory, err);
+}
+
+static ats_code load_one(capture_file *file, int which, const ats_h5_dataset *dataset,
+                         ats_attention *a, ats_err *err)
+{
+    switch (which) {
+    case Q:
+        return load_words(file, dataset, &a->q_dtype, &a->q, &a->bytes, err);
+    case K:
+        return load_words(file, dataset, &a->k_dtype, &a->k, &a->bytes, err);
+    case V:
+        return load_words(file, dataset, &a->v_dtype, &a->v, &a->bytes, err);
+    case KEEP:
+        return load_keep(dataset, &a->keep, &a->bytes, err);
+    case BIAS:
+        a->bias_heads = dataset->extent[0];
+        return load_floats(dataset, &a->bias, &a->bytes, err);
+    case OUT:
+        return load_floats(dataset, &a->out, &a->bytes, err);
+    default:
+        return load_floats(dataset, &a->lse, &a->bytes, err);
+    }
+}
+
+ats_code ats_attention_load(const ats_capture *capture, int64_t sample, int64_t layer,
+                            ats_attention *out, ats_err *err)
+{
+    capture_file *file = capture->file;
+    const ats_sample *s = &capture->samples[sample];
+    const ats_layer *l = &capture->layers[layer];
+    const tensors want = tensors_of(s, l);
+    ats_attention a = {.bytes = 0};
+    char group[128];
+    ats_code rc = ATS_OK;
+    layer_group(file->sample_groups[sample], l, group);
+    for (int i = 0; i < TENSORS; i++) {
+        ats_h5_dataset dataset;
+        ATS_TRY(tensor_open(file, group, &want.at[i], i, l, &dataset, err));
+        if (dataset.id > 0) rc = load_one(file, i, &dataset, &a, err);
+        ats_h5_dataset_close(&dataset);
+        if (rc != ATS_OK) goto out;
+    }
+    ATS_TRY(ats_capture_check_visible(capture, l, s, &a, err));
+    *out = a;
+    return ATS_OK;
+out:
+    ats_attention_fini(&a);
+    return rc;
+}
+
+void ats_attention_fini(ats_attention *attention)
+{
+    free(attention->q);
+    free(attention->k);
+    free(attention->v);
+    free(attention->keep);
+    free(attention->bias);
+    free(attention->out);
+    free(attention->lse);
+    *attention = (ats_attention){.bytes = 0};
+}
