@@ -105,7 +105,7 @@ static ats_code norm_quantile(const ats_build *ctx, bool values, double q, doubl
             ats_value_row(ctx, &own, i, x);
         else
             ats_key_row(ctx, &own, i, x);
-        const double norm = ats_norm(x, d);
+        const double norm = ats_vector_norm(x, d);
         if (isfinite(norm)) norms[count++] = norm;
     }
     if (count == 0)
@@ -130,7 +130,7 @@ static int64_t add_content(const ats_build *ctx, int64_t start, int64_t stop, in
     int64_t count = 0;
     for (int64_t row = start; row < stop; row += step) {
         ats_key_row(ctx, &own, row, k);
-        if (!isfinite(ats_norm(k, d))) continue;
+        if (!isfinite(ats_vector_norm(k, d))) continue;
         ats_rope_move(&ctx->layer->contract.rope, -ctx->sample->position[row], 1, d, k, k);
         for (int64_t i = 0; i < d; i++) mean[i] += (double)k[i];
         count++;

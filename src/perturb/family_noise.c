@@ -51,7 +51,7 @@ out:
  */
 static void add_noise(ats_rng *rng, double sigma, int64_t d, float *k)
 {
-    const double size = sigma * ats_norm(k, d) / sqrt((double)d);
+    const double size = sigma * ats_vector_norm(k, d) / sqrt((double)d);
     for (int64_t i = 0; i < d; i++) k[i] = (float)((double)k[i] + size * ats_rng_normal(rng));
 }
 

@@ -37,7 +37,7 @@ out:
 
 static void to_norm(float *x, int64_t d, double norm)
 {
-    const double now = ats_norm(x, d);
+    const double now = ats_vector_norm(x, d);
     if (!(now > 0) || !isfinite(now)) return;
     for (int64_t i = 0; i < d; i++) x[i] = (float)((double)x[i] * (norm / now));
 }
@@ -48,7 +48,7 @@ static double rms_norm(const ats_rows *rows)
     double sum = 0;
     int64_t count = 0;
     for (int64_t j = 0; j < rows->n; j++) {
-        const double norm = ats_norm(rows->k + j * rows->d, rows->d);
+        const double norm = ats_vector_norm(rows->k + j * rows->d, rows->d);
         if (!isfinite(norm)) continue;
         sum += norm * norm;
         count++;

@@ -57,7 +57,7 @@ static bool at_cosine(ats_rng *rng, const float *x, double cosine, double ratio,
                       const double *diffs, int64_t n_diffs, int64_t d, double *scratch, float *out)
 {
     double *axis = scratch, *u = scratch + d;
-    const double norm = ats_norm(x, d), sine = sqrt((1 - cosine) * (1 + cosine));
+    const double norm = ats_vector_norm(x, d), sine = sqrt((1 - cosine) * (1 + cosine));
     for (int64_t i = 0; i < d; i++) {
         axis[i] = (double)x[i];
         u[i] = 0;
@@ -184,10 +184,10 @@ bool ats_payload_needs_donor(const char *payload)
 /* The donor's value without its part along the span's value t, at the norm of t; 0 if parallel. */
 static void orthogonal_value(const float *t, int64_t n, float *v)
 {
-    const double t2 = ats_dot(t, t, n), before = ats_norm(v, n);
-    const double part = t2 > 0 ? ats_dot(v, t, n) / t2 : 0;
+    const double t2 = ats_vector_dot(t, t, n), before = ats_vector_norm(v, n);
+    const double part = t2 > 0 ? ats_vector_dot(v, t, n) / t2 : 0;
     for (int64_t i = 0; i < n; i++) v[i] = (float)((double)v[i] - part * (double)t[i]);
-    const double now = ats_norm(v, n);
+    const double now = ats_vector_norm(v, n);
     const double factor = now > 1e-6 * before ? sqrt(t2) / now : 0;
     for (int64_t i = 0; i < n; i++) v[i] = (float)((double)v[i] * factor);
 }

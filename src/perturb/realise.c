@@ -115,8 +115,8 @@ static void compare_keys(const ats_rows *rows, float *target, mean *cosine, mean
         ats_rope_move(&rows->ctx->layer->contract.rope,
                       rows->position[j] - sample->position[rows->target[j]], 1, rows->d, target,
                       target);
-        const double a = ats_norm(k, rows->d), b = ats_norm(target, rows->d);
-        mean_add(cosine, ats_dot(k, target, rows->d) / (a * b));
+        const double a = ats_vector_norm(k, rows->d), b = ats_vector_norm(target, rows->d);
+        mean_add(cosine, ats_vector_dot(k, target, rows->d) / (a * b));
         mean_add(ratio, b > 0 ? a / b : (double)NAN);
     }
 }
@@ -134,8 +134,9 @@ static double mean_logit(const ats_rows *rows, const ats_edit *edit, float *q)
             const int64_t at =
                 ctx->sample->probes[ats_probe_at(ctx, p)].position + edit->query_delta;
             for (int64_t j = 0; j < rows->n; j++)
-                mean_add(&logit, ats_logit(ctx->layer, ats_dot(q, rows->k + j * rows->d, rows->d),
-                                           slope, at - rows->position[j]));
+                mean_add(&logit,
+                         ats_logit(ctx->layer, ats_vector_dot(q, rows->k + j * rows->d, rows->d),
+                                   slope, at - rows->position[j]));
         }
     return mean_of(&logit);
 }

@@ -55,8 +55,8 @@ ats_code ats_rows_norms(const ats_rows *rows, double **key, double **value, ats_
     ATS_TRY(ATS_NEW(rows->ctx->arena, rows->n, &k, err));
     ATS_TRY(ATS_NEW(rows->ctx->arena, rows->n, &v, err));
     for (int64_t j = 0; j < rows->n; j++) {
-        k[j] = ats_norm(rows->k + j * rows->d, rows->d);
-        v[j] = ats_norm(rows->v + j * rows->dv, rows->dv);
+        k[j] = ats_vector_norm(rows->k + j * rows->d, rows->d);
+        v[j] = ats_vector_norm(rows->v + j * rows->dv, rows->dv);
     }
     *key = k;
     *value = v;
@@ -66,7 +66,7 @@ out:
 
 static void scale_to(float *x, int64_t n, double norm)
 {
-    const double now = ats_norm(x, n);
+    const double now = ats_vector_norm(x, n);
     if (!(now > 0)) return;
     for (int64_t i = 0; i < n; i++) x[i] = (float)((double)x[i] * (norm / now));
 }

@@ -73,7 +73,7 @@ bool ats_orthogonal(ats_rng *rng, const double *axis, const double *diffs, int64
 ATS_MUST_CHECK ats_code ats_differences(const ats_build *ctx, const char *purpose, bool values,
                                         double **out, int64_t *count, ats_err *err);
 
-double ats_norm(const float *x, int64_t n);
-double ats_dot(const float *a, const float *b, int64_t n);
+double ats_vector_norm(const float *x, int64_t n);
+double ats_vector_dot(const float *a, const float *b, int64_t n);
 
 #endif

@@ -6,14 +6,14 @@
 
 enum { DIFFERENCES = 32, TRIES = 8 };
 
-double ats_dot(const float *a, const float *b, int64_t n)
+double ats_vector_dot(const float *a, const float *b, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
     return sum;
 }
 
-double ats_norm(const float *x, int64_t n) { return sqrt(ats_dot(x, x, n)); }
+double ats_vector_norm(const float *x, int64_t n) { return sqrt(ats_vector_dot(x, x, n)); }
 
 static double dot(const double *a, const double *b, int64_t n)
 {
