@@ -48,11 +48,13 @@ const char *ats_nearest(const char *word, const char *const *list)
     for (; *list != NULL; list++) {
         const size_t n = strlen(*list);
         if (n == 0 || n > LONGEST) continue;
-        const int limit = (int)((n > length ? n : length) + 2) / 3;
+        const int limit = (int)((n > length ? n : length) + 1) / 2;
         const int d = distance(word, (int)length, *list, (int)n);
-        if (d > limit || (best != NULL && d >= least)) continue;
+        const int score =
+            d + (lower(word[0]) != lower((*list)[0])); /* first letters are rarely wrong */
+        if (score > limit || (best != NULL && score >= least)) continue;
         best = *list;
-        least = d;
+        least = score;
     }
     return best;
 }

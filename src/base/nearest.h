@@ -4,7 +4,7 @@
 #define ATS_BASE_NEAREST_H
 
 /* The entry of list (NULL-terminated) closest to word, or NULL when none is close enough to be
- * meant (more than a third of the longer word differs). Ties go to the earlier entry. */
+ * meant (more than half of the longer word differs). Ties go to the earlier entry. */
 const char *ats_nearest(const char *word, const char *const *list);
 
 #endif

@@ -8,11 +8,7 @@
 
 #include "base/arena.h"
 #include "perturb/family.h"
-
-typedef struct ats_strings {
-    int64_t count;
-    const char *const *items;
-} ats_strings;
+#include "yaml/scalar.h" /* ats_strings */
 
 /* Where in the user's file something was written. */
 typedef struct ats_place {
@@ -41,15 +37,15 @@ typedef struct ats_select {
 typedef struct ats_perturbation {
     const char *name; /* unique in the suite */
     const ats_family *family;
-    bool control;     /* also run the control twin */
+    bool control; /* also run the control twin */
     int64_t replicates;
     ats_place place;
 } ats_perturbation;
 
 /* One cell of the grid. Control twins are variants of their own, right after their treatment. */
 typedef struct ats_variant {
-    const char *id;      /* unique, readable, stable: "near-duplicates/overlay/cosine=0.8/count=4#0" */
-    const char *base_id; /* the treatment's id in both arms: names the random streams' places */
+    const char *id; /* unique, readable, stable: "near-duplicates/overlay/cosine=0.8/count=4#0" */
+    const char *base_id;  /* the treatment's id in both arms: names the random streams' places */
     int64_t perturbation; /* index */
     ats_position_mode mode;
     ats_arm arm;
@@ -81,10 +77,10 @@ typedef struct ats_suite {
     uint64_t seed;
     ats_strings captures; /* globs, already relative to the process */
     ats_select select;
-    double temperature;   /* on every route, base too */
-    const char *backend;  /* auto, reference, cpu, ... */
+    double temperature;    /* on every route, base too */
+    const char *backend;   /* auto, reference, cpu, ... */
     const char *precision; /* exact | fast */
-    const char *target;   /* role or name that families mean by "target" */
+    const char *target;    /* role or name that families mean by "target" */
     const char *span_axis; /* "name" | "role": what the span axis of the result lists */
     bool allow_past_max;
     int64_t n_perturbations;
@@ -92,7 +88,7 @@ typedef struct ats_suite {
     int64_t n_variants;
     const ats_variant *variants;
     bool keep_all;
-    ats_strings keep;     /* metric names; when not keep_all */
+    ats_strings keep; /* metric names; when not keep_all */
     int64_t top_k;
     bool vectors;
     const char *residual;    /* auto | on | off */
@@ -109,9 +105,16 @@ typedef struct ats_suite {
  * `file:line:col: error: message`, the source line and a caret. */
 ATS_MUST_CHECK ats_code ats_suite_load(const char *path, const char *const *overrides,
                                        int64_t n_overrides, ats_suite **out, ats_err *err);
+/* The same from text, for example the resolved suite of a result file; name stands in messages. */
+ATS_MUST_CHECK ats_code ats_suite_parse(const char *name, const char *text,
+                                        const char *const *overrides, int64_t n_overrides,
+                                        ats_suite **out, ats_err *err);
 void ats_suite_free(ats_suite *suite);
 /* The JSON Schema (draft-07) of the suite file, as text in the arena. */
 ATS_MUST_CHECK ats_code ats_suite_schema(ats_arena *arena, const char **out, ats_err *err);
+
+/* Reference of every field and family parameter, Markdown, as text in the arena. */
+ATS_MUST_CHECK ats_code ats_suite_reference(ats_arena *arena, const char **out, ats_err *err);
 
 /* Does a case pass a gate's filter? */
 bool ats_gate_matches(const ats_suite *suite, const ats_gate *gate, const ats_variant *variant);

@@ -43,6 +43,8 @@ struct ats_field {
     const ats_table *table;
     /* CUSTOM: target is base + offset. False after an issue. */
     bool (*read)(ats_reader *reader, const ats_node *node, const ats_field *field, void *target);
+    /* CUSTOM: writes its lines of the canonical text; base: the struct. NULL: "name: node". */
+    void (*write)(ats_text *text, const void *base);
     const char *schema; /* CUSTOM: its JSON Schema */
     const char *form;   /* CUSTOM: what may be written, for the docs */
 };

@@ -91,6 +91,10 @@ void ats_fields_write(ats_text *text, const ats_table *table, const ats_node *no
         if (identity && field->outside_identity) continue;
         const ats_node *value = ats_node_get(node, field->name);
         const void *target = (const char *)base + field->offset;
+        if (field->write != NULL) {
+            field->write(text, base);
+            continue;
+        }
         const bool section = field->type == ATS_FIELD_SECTION;
         if (!section && value == NULL && field->standard == NULL) continue;
         ats_text_add(text, "%*s", indent, "");

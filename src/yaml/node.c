@@ -59,8 +59,7 @@ out:
     return rc;
 }
 
-ats_code ats_yaml_load(ats_arena *arena, const char *path, ats_issues *issues, const ats_node **out,
-                       ats_err *err)
+ats_code ats_source_read(ats_arena *arena, const char *path, ats_source **out, ats_err *err)
 {
     ats_code rc;
     char *text = NULL;
@@ -69,10 +68,16 @@ ats_code ats_yaml_load(ats_arena *arena, const char *path, ats_issues *issues, c
     if (file == NULL)
         return ats_fail(err, ATS_E_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     ATS_TRY(slurp(arena, file, path, &text, &size, err));
-    ats_source *source = NULL;
-    ATS_TRY(ats_source_new(arena, path, text, size, true, &source, err));
-    ATS_TRY(ats_yaml_parse_source(arena, source, issues, out, err));
+    ATS_TRY(ats_source_new(arena, path, text, size, true, out, err));
 out:
     fclose(file);
     return rc;
+}
+
+ats_code ats_yaml_load(ats_arena *arena, const char *path, ats_issues *issues, const ats_node **out,
+                       ats_err *err)
+{
+    ats_source *source = NULL;
+    const ats_code rc = ats_source_read(arena, path, &source, err);
+    return rc != ATS_OK ? rc : ats_yaml_parse_source(arena, source, issues, out, err);
 }

@@ -43,6 +43,9 @@ ATS_MUST_CHECK ats_code ats_yaml_parse(ats_arena *arena, const char *name, const
 ATS_MUST_CHECK ats_code ats_yaml_parse_source(ats_arena *arena, const ats_source *source,
                                               ats_issues *issues, const ats_node **out,
                                               ats_err *err);
+/* Reads a whole file. ATS_E_INPUT with path and reason when it cannot be read. */
+ATS_MUST_CHECK ats_code ats_source_read(ats_arena *arena, const char *path, ats_source **out,
+                                        ats_err *err);
 /* Reads and parses a file. A file that cannot be read gives ATS_E_INPUT with path and reason. */
 ATS_MUST_CHECK ats_code ats_yaml_load(ats_arena *arena, const char *path, ats_issues *issues,
                                       const ats_node **out, ats_err *err);
