@@ -38,11 +38,11 @@ static int64_t clamp(int64_t x, int64_t low, int64_t high)
 
 static bool splits(int64_t at, int64_t start, int64_t stop) { return at > start && at < stop; }
 
-/* The nearest end of an interval that `at` would split, else `at`. */
-static int64_t out_of(int64_t at, int64_t start, int64_t stop)
+/* The nearest end of an interval that `at` would split, if it is not past cap, else `at`. */
+static int64_t out_of(int64_t at, int64_t start, int64_t stop, int64_t cap)
 {
     if (!splits(at, start, stop)) return at;
-    return at - start <= stop - at ? start : stop;
+    return at - start <= stop - at || stop > cap ? start : stop;
 }
 
 /* Does an insertion before row `at` split a span or enter the free zone? */
@@ -59,10 +59,10 @@ static bool is_free(const ats_build *ctx, const ats_place *place, int64_t at)
 /* The nearest insertion point that splits no span, as far as one pass over the spans finds it. */
 static int64_t snap(const ats_build *ctx, const ats_place *place, int64_t at, int64_t cap)
 {
-    at = out_of(at, place->start - place->free_zone, place->stop + place->free_zone);
+    at = out_of(at, place->start - place->free_zone, place->stop + place->free_zone, cap);
     for (int64_t i = 0; i < ctx->sample->n_spans; i++) {
         const ats_span *span = &ctx->sample->spans[i];
-        if (strcmp(span->role, "filler") != 0) at = out_of(at, span->start, span->stop);
+        if (strcmp(span->role, "filler") != 0) at = out_of(at, span->start, span->stop, cap);
     }
     return clamp(at, 0, cap);
 }
