@@ -140,58 +140,54 @@ static ats_code allocate(const ats_h5_dataset *dataset, size_t element, void **o
     return ATS_OK;
 }
 
-static ats_code load_words(capture_file *file, const ats_h5_dataset *dataset, ats_dtype *dtype,
-                           void **out, size_t *total, ats_err *err)
+/* Memory for one tensor, and the job that fills it. */
+static ats_code place(capture_file *file, int which, const ats_h5_dataset *dataset,
+                      ats_attention *a, ats_h5_job *job, ats_err *err)
 {
-    ats_code rc;
-    ATS_TRY(ats_capture_dtype(file, dataset, dtype, err));
-    ATS_TRY(allocate(dataset, ats_dtype_size(*dtype), out, total, err));
-    rc = ats_h5_read_all(dataset, false, *out, err);
-out:
-    return rc;
-}
-
-static ats_code load_keep(const ats_h5_dataset *dataset, uint8_t **out, size_t *total, ats_err *err)
-{
+    void **const words[] = {[Q] = &a->q, [K] = &a->k, [V] = &a->v};
+    ats_dtype *const dtypes[] = {[Q] = &a->q_dtype, [K] = &a->k_dtype, [V] = &a->v_dtype};
+    float **const floats[] = {[BIAS] = &a->bias, [OUT] = &a->out, [LSE] = &a->lse};
     void *memory = NULL;
-    ats_code rc;
-    ATS_TRY(allocate(dataset, 1, &memory, total, err));
-    *out = memory;
-    ATS_TRY(ats_h5_read_all(dataset, true, memory, err));
-    for (int64_t i = 0; i < dataset->count; i++) (*out)[i] = (*out)[i] != 0;
-out:
-    return rc;
-}
-
-static ats_code load_floats(const ats_h5_dataset *dataset, float **out, size_t *total, ats_err *err)
-{
-    void *memory = NULL;
-    const ats_code rc = allocate(dataset, sizeof **out, &memory, total, err);
-    if (rc != ATS_OK) return rc;
-    *out = memory;
-    return ats_h5_read(dataset, NULL, NULL, ATS_H5_F32, memory, err);
-}
-
-static ats_code load_one(capture_file *file, int which, const ats_h5_dataset *dataset,
-                         ats_attention *a, ats_err *err)
-{
-    switch (which) {
-    case Q:
-        return load_words(file, dataset, &a->q_dtype, &a->q, &a->bytes, err);
-    case K:
-        return load_words(file, dataset, &a->k_dtype, &a->k, &a->bytes, err);
-    case V:
-        return load_words(file, dataset, &a->v_dtype, &a->v, &a->bytes, err);
-    case KEEP:
-        return load_keep(dataset, &a->keep, &a->bytes, err);
-    case BIAS:
-        a->bias_heads = dataset->extent[0];
-        return load_floats(dataset, &a->bias, &a->bytes, err);
-    case OUT:
-        return load_floats(dataset, &a->out, &a->bytes, err);
-    default:
-        return load_floats(dataset, &a->lse, &a->bytes, err);
+    ats_code rc = ATS_OK;
+    size_t element = which == KEEP ? 1 : sizeof(float);
+    if (which <= V) {
+        ATS_TRY(ats_capture_dtype(file, dataset, dtypes[which], err));
+        element = ats_dtype_size(*dtypes[which]);
     }
+    ATS_TRY(allocate(dataset, element, &memory, &a->bytes, err));
+    if (which <= V)
+        *words[which] = memory;
+    else if (which == KEEP)
+        a->keep = memory;
+    else
+        *floats[which] = memory;
+    if (which == BIAS) a->bias_heads = dataset->extent[0];
+    *job =
+        (ats_h5_job){.dataset = dataset, .sparse = which == KEEP || which == BIAS, .out = memory};
+out:
+    return rc;
+}
+
+/* Everything that is stored as it is kept goes through one pass; other floats are converted. */
+static ats_code read_tensors(capture_file *file, const ats_h5_dataset *open, ats_attention *a,
+                             ats_err *err)
+{
+    ats_h5_job jobs[TENSORS];
+    int64_t n = 0;
+    ats_code rc;
+    for (int i = 0; i < TENSORS; i++) {
+        if (open[i].id == 0) continue;
+        ATS_TRY(place(file, i, &open[i], a, &jobs[n], err));
+        if (i > KEEP && open[i].type != ATS_H5_F32)
+            ATS_TRY(ats_h5_read(&open[i], NULL, NULL, ATS_H5_F32, jobs[n].out, err));
+        else
+            n++;
+    }
+    ATS_TRY(ats_h5_read_many(jobs, n, err));
+    if (a->keep != NULL)
+        for (int64_t i = 0; i < open[KEEP].count; i++) a->keep[i] = a->keep[i] != 0;
+out:
+    return rc;
 }
 
 ats_code ats_attention_load(const ats_capture *capture, int64_t sample, int64_t layer,
@@ -201,22 +197,19 @@ ats_code ats_attention_load(const ats_capture *capture, int64_t sample, int64_t 
     const ats_sample *s = &capture->samples[sample];
     const ats_layer *l = &capture->layers[layer];
     const tensors want = tensors_of(s, l);
+    ats_h5_dataset open[TENSORS] = {{.id = 0}};
     ats_attention a = {.bytes = 0};
     char group[128];
-    ats_code rc = ATS_OK;
+    ats_code rc;
     layer_group(file->sample_groups[sample], l, group);
-    for (int i = 0; i < TENSORS; i++) {
-        ats_h5_dataset dataset;
-        ATS_TRY(tensor_open(file, group, &want.at[i], i, l, &dataset, err));
-        if (dataset.id > 0) rc = load_one(file, i, &dataset, &a, err);
-        ats_h5_dataset_close(&dataset);
-        if (rc != ATS_OK) goto out;
-    }
+    for (int i = 0; i < TENSORS; i++)
+        ATS_TRY(tensor_open(file, group, &want.at[i], i, l, &open[i], err));
+    ATS_TRY(read_tensors(file, open, &a, err));
     ATS_TRY(ats_capture_check_visible(capture, l, s, &a, err));
     *out = a;
-    return ATS_OK;
 out:
-    ats_attention_fini(&a);
+    for (int i = 0; i < TENSORS; i++) ats_h5_dataset_close(&open[i]);
+    if (rc != ATS_OK) ats_attention_fini(&a);
     return rc;
 }
 

@@ -12,7 +12,8 @@
 
 /* A chunk on its way: as stored in the file. */
 typedef struct slot {
-    int64_t index; /* in the grid */
+    const struct source *from;
+    int64_t index; /* in the source's grid */
     uint8_t *raw;
     size_t room, bytes;
     unsigned skipped; /* filter mask */
@@ -24,7 +25,8 @@ typedef struct worker {
     uint8_t *scratch; /* one chunk */
 } worker;
 
-typedef struct reader {
+/* One dataset's box on its way. */
+typedef struct source {
     const ats_h5_dataset *dataset;
     ats_h5_grid grid;
     ats_h5_pipeline pipeline;
@@ -32,8 +34,15 @@ typedef struct reader {
     bool sparse;
     uint8_t fill[16]; /* one element */
     uint8_t *out;
-    int64_t n_slots; /* of each half */
-    slot *slots;     /* [2, n_slots]: one half is fetched while the other is decoded */
+    int64_t first; /* number of its first chunk among those of all sources */
+} source;
+
+typedef struct reader {
+    source *sources; /* [n_sources] */
+    int64_t n_sources, n_chunks;
+    size_t chunk_bytes; /* of the largest chunk */
+    int64_t n_slots;    /* of each half */
+    slot *slots;        /* [2, n_slots]: one half is fetched while the other is decoded */
     int n_workers;
     worker *workers; /* [n_workers] */
     int64_t batch;   /* being decoded */
@@ -41,7 +50,7 @@ typedef struct reader {
 
 static int64_t batch_size(const reader *r, int64_t batch)
 {
-    const int64_t left = r->grid.n_chunks - batch * r->n_slots;
+    const int64_t left = r->n_chunks - batch * r->n_slots;
     return left < 0 ? 0 : left < r->n_slots ? left : r->n_slots;
 }
 
@@ -50,36 +59,37 @@ static slot *slot_of(const reader *r, int64_t batch, int64_t i)
     return &r->slots[(batch & 1) * r->n_slots + i];
 }
 
-static ats_code chunk_fail(const reader *r, int64_t index, const char *why, ats_err *err)
+static ats_code chunk_fail(const source *s, int64_t index, const char *why, ats_err *err)
 {
     int64_t origin[ATS_H5_MAX_RANK] = {0};
     char place[128] = "";
     size_t used = 0;
-    ats_h5_grid_origin(&r->grid, index, origin);
-    for (int i = 0; i < r->grid.rank && used < sizeof place - 24; i++)
+    ats_h5_grid_origin(&s->grid, index, origin);
+    for (int i = 0; i < s->grid.rank && used < sizeof place - 24; i++)
         used += (size_t)snprintf(place + used, sizeof place - used, "%s%lld", i > 0 ? ", " : "",
                                  (long long)origin[i]);
-    return ats_h5_fail(err, ATS_E_INPUT, r->dataset->file, r->dataset->name,
+    return ats_h5_fail(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
                        "the chunk at [%s] cannot be read: %s; the file is damaged or incomplete",
                        place, why);
 }
 
-static ats_code fetch(reader *r, slot *at, int64_t index, ats_err *err)
+static ats_code fetch(const source *s, slot *at, int64_t index, ats_err *err)
 {
     int64_t origin[ATS_H5_MAX_RANK] = {0};
-    ats_h5_grid_origin(&r->grid, index, origin);
-    const ats_h5_dims offset = ats_h5_to_dims(r->grid.rank, origin);
+    ats_h5_grid_origin(&s->grid, index, origin);
+    const ats_h5_dims offset = ats_h5_to_dims(s->grid.rank, origin);
     haddr_t address = HADDR_UNDEF;
     hsize_t bytes = 0;
+    at->from = s;
     at->index = index;
-    if (H5Dget_chunk_info_by_coord(r->dataset->id, offset.at, &at->skipped, &address, &bytes) < 0)
-        return ats_h5_error(err, ATS_E_INPUT, r->dataset->file, r->dataset->name,
+    if (H5Dget_chunk_info_by_coord(s->dataset->id, offset.at, &at->skipped, &address, &bytes) < 0)
+        return ats_h5_error(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
                             "its chunk index cannot be read");
     at->written = address != HADDR_UNDEF && bytes > 0;
-    if (!at->written) return r->sparse ? ATS_OK : chunk_fail(r, index, "it was never written", err);
-    const int64_t file_size = r->dataset->file->size;
+    if (!at->written) return s->sparse ? ATS_OK : chunk_fail(s, index, "it was never written", err);
+    const int64_t file_size = s->dataset->file->size;
     if (file_size > 0 && bytes > (hsize_t)file_size)
-        return chunk_fail(r, index, "it claims more bytes than the file has", err);
+        return chunk_fail(s, index, "it claims more bytes than the file has", err);
     if (at->room < bytes) {
         void *more = realloc(at->raw, (size_t)bytes);
         if (more == NULL)
@@ -90,8 +100,8 @@ static ats_code fetch(reader *r, slot *at, int64_t index, ats_err *err)
     }
     at->bytes = (size_t)bytes;
     uint32_t skipped = 0;
-    if (H5Dread_chunk(r->dataset->id, H5P_DEFAULT, offset.at, &skipped, at->raw) < 0)
-        return ats_h5_error(err, ATS_E_INPUT, r->dataset->file, r->dataset->name,
+    if (H5Dread_chunk(s->dataset->id, H5P_DEFAULT, offset.at, &skipped, at->raw) < 0)
+        return ats_h5_error(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
                             "a chunk cannot be read");
     at->skipped = skipped;
     return ATS_OK;
@@ -101,7 +111,10 @@ static ats_code fetch_batch(reader *r, int64_t batch, ats_err *err)
 {
     const int64_t count = batch_size(r, batch);
     for (int64_t i = 0; i < count; i++) {
-        const ats_code rc = fetch(r, slot_of(r, batch, i), batch * r->n_slots + i, err);
+        const int64_t chunk = batch * r->n_slots + i;
+        const source *s = r->sources;
+        while (chunk - s->first >= s->grid.n_chunks) s++;
+        const ats_code rc = fetch(s, slot_of(r, batch, i), chunk - s->first, err);
         if (rc != ATS_OK) return rc;
     }
     return ATS_OK;
@@ -152,36 +165,34 @@ static void scatter_run(void *ctx, int64_t chunk_at, int64_t box_at, int64_t ele
         memcpy(out, to->planes + (size_t)chunk_at * to->size, (size_t)elements * to->size);
 }
 
-typedef struct filling {
-    const reader *r;
-} filling;
-
 static void fill_run(void *ctx, int64_t chunk_at, int64_t box_at, int64_t elements)
 {
     (void)chunk_at;
-    const reader *r = ((filling *)ctx)->r;
-    const size_t size = r->dataset->size;
-    uint8_t *out = r->out + (size_t)box_at * size;
-    for (int64_t i = 0; i < elements; i++) memcpy(out + (size_t)i * size, r->fill, size);
+    const slot *at = ctx;
+    const source *s = at->from;
+    const size_t size = s->dataset->size;
+    uint8_t *out = s->out + (size_t)box_at * size;
+    for (int64_t i = 0; i < elements; i++) memcpy(out + (size_t)i * size, s->fill, size);
 }
 
 /* Inflates into the worker's scratch. */
-static ats_code inflate_slot(reader *r, const slot *at, worker *w, ats_err *err)
+static ats_code inflate_slot(const reader *r, const slot *at, worker *w, ats_err *err)
 {
+    const source *s = at->from;
     const char *why = "out of memory";
     if (w->scratch == NULL) w->scratch = malloc(r->chunk_bytes);
-    if (w->scratch == NULL) return chunk_fail(r, at->index, why, err);
-    if (r->pipeline.compression == ATS_H5_ZSTD) {
+    if (w->scratch == NULL) return chunk_fail(s, at->index, why, err);
+    if (s->pipeline.compression == ATS_H5_ZSTD) {
         if (w->zstd == NULL) w->zstd = ZSTD_createDCtx();
-        if (ats_zstd_decode(w->zstd, at->raw, at->bytes, w->scratch, r->chunk_bytes, &why))
+        if (ats_zstd_decode(w->zstd, at->raw, at->bytes, w->scratch, s->chunk_bytes, &why))
             return ATS_OK;
     } else {
-        uLongf got = r->chunk_bytes;
-        if (uncompress(w->scratch, &got, at->raw, at->bytes) == Z_OK && got == r->chunk_bytes)
+        uLongf got = s->chunk_bytes;
+        if (uncompress(w->scratch, &got, at->raw, at->bytes) == Z_OK && got == s->chunk_bytes)
             return ATS_OK;
         why = "the deflate stream is corrupt or of another size than the chunk";
     }
-    return chunk_fail(r, at->index, why, err);
+    return chunk_fail(s, at->index, why, err);
 }
 
 static bool runs_on(int place, unsigned skipped)
@@ -189,25 +200,26 @@ static bool runs_on(int place, unsigned skipped)
     return place >= 0 && (skipped & (1u << place)) == 0;
 }
 
-static ats_code decode(reader *r, const slot *at, worker *w, ats_err *err)
+static ats_code decode(const reader *r, slot *at, worker *w, ats_err *err)
 {
+    const source *s = at->from;
     if (!at->written) {
-        ats_h5_grid_runs(&r->grid, at->index, fill_run, &(filling){r});
+        ats_h5_grid_runs(&s->grid, at->index, fill_run, at);
         return ATS_OK;
     }
     scatter to = {.planes = at->raw,
-                  .shuffled = runs_on(r->pipeline.shuffle_at, at->skipped) && r->dataset->size > 1,
-                  .chunk_elements = r->grid.chunk_elements,
-                  .size = r->dataset->size,
-                  .out = r->out};
-    if (runs_on(r->pipeline.compression_at, at->skipped)) {
+                  .shuffled = runs_on(s->pipeline.shuffle_at, at->skipped) && s->dataset->size > 1,
+                  .chunk_elements = s->grid.chunk_elements,
+                  .size = s->dataset->size,
+                  .out = s->out};
+    if (runs_on(s->pipeline.compression_at, at->skipped)) {
         const ats_code rc = inflate_slot(r, at, w, err);
         if (rc != ATS_OK) return rc;
         to.planes = w->scratch;
-    } else if (at->bytes != r->chunk_bytes) {
-        return chunk_fail(r, at->index, "its stored size differs from the chunk's", err);
+    } else if (at->bytes != s->chunk_bytes) {
+        return chunk_fail(s, at->index, "its stored size differs from the chunk's", err);
     }
-    ats_h5_grid_runs(&r->grid, at->index, scatter_run, &to);
+    ats_h5_grid_runs(&s->grid, at->index, scatter_run, &to);
     return ATS_OK;
 }
 
@@ -219,16 +231,23 @@ static ats_code step(void *ctx, int64_t index, int thread, ats_err *err)
     return decode(r, slot_of(r, r->batch, index - 1), &r->workers[thread], err);
 }
 
-static ats_code read_fill(reader *r, ats_err *err)
+static ats_code read_fill(source *s, ats_err *err)
 {
-    const hid_t creation = H5Dget_create_plist(r->dataset->id), type = H5Dget_type(r->dataset->id);
+    const hid_t creation = H5Dget_create_plist(s->dataset->id), type = H5Dget_type(s->dataset->id);
     ats_code rc = ATS_OK;
-    if (creation < 0 || type < 0 || r->dataset->size > sizeof r->fill ||
-        H5Pget_fill_value(creation, type, r->fill) < 0)
-        rc = ats_h5_error(err, ATS_E_INPUT, r->dataset->file, r->dataset->name,
+    if (creation < 0 || type < 0 || s->dataset->size > sizeof s->fill ||
+        H5Pget_fill_value(creation, type, s->fill) < 0)
+        rc = ats_h5_error(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
                           "its fill value cannot be read");
     if (creation >= 0) H5Pclose(creation);
     if (type >= 0) H5Tclose(type);
+    return rc;
+}
+
+static ats_code zeroed(size_t count, size_t size, void **out, ats_err *err)
+{
+    const ats_code rc = ats_h5_malloc(count * size, out, err);
+    if (rc == ATS_OK) memset(*out, 0, count * size);
     return rc;
 }
 
@@ -236,19 +255,15 @@ static ats_code reader_init(reader *r, ats_err *err)
 {
     enum { AHEAD = 64 << 20 }; /* bytes of decoded chunks in one batch, about */
     ats_code rc;
-    r->chunk_bytes = (size_t)r->grid.chunk_elements * r->dataset->size;
+    void *slots = NULL, *workers = NULL;
     r->n_workers = ats_threads();
     r->n_slots = (int64_t)(AHEAD / r->chunk_bytes);
     if (r->n_slots > 4 * (int64_t)r->n_workers) r->n_slots = 4 * (int64_t)r->n_workers;
     if (r->n_slots < 1) r->n_slots = 1;
-    void *slots = NULL, *workers = NULL;
-    ATS_TRY(ats_h5_malloc(2 * (size_t)r->n_slots * sizeof *r->slots, &slots, err));
+    ATS_TRY(zeroed(2 * (size_t)r->n_slots, sizeof *r->slots, &slots, err));
     r->slots = slots;
-    memset(slots, 0, 2 * (size_t)r->n_slots * sizeof *r->slots);
-    ATS_TRY(ats_h5_malloc((size_t)r->n_workers * sizeof *r->workers, &workers, err));
+    ATS_TRY(zeroed((size_t)r->n_workers, sizeof *r->workers, &workers, err));
     r->workers = workers;
-    memset(workers, 0, (size_t)r->n_workers * sizeof *r->workers);
-    if (r->sparse) rc = read_fill(r, err);
 out:
     return rc;
 }
@@ -302,30 +317,59 @@ static int64_t box_elements(const ats_h5_grid *grid)
     return elements;
 }
 
-ats_code ats_h5_read_box(const ats_h5_dataset *dataset, const int64_t *start, const int64_t *count,
-                         bool sparse, void *out, ats_err *err)
+/* Reads at once what the direct path cannot, and leaves the rest to the pool. */
+static ats_code add_source(reader *r, const ats_h5_job *job, ats_err *err)
 {
-    reader r = {.dataset = dataset, .sparse = sparse, .out = out};
+    const ats_h5_dataset *dataset = job->dataset;
+    source *s = &r->sources[r->n_sources];
     ats_code rc;
+    *s = (source){.dataset = dataset, .sparse = job->sparse, .out = job->out};
     if (dataset->type >= ATS_H5_TEXT)
         return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
                            "holds %s, should hold numbers", ats_h5_type_name(dataset->type));
-    ATS_TRY(ats_h5_grid_make(dataset, start, count, &r.grid, err));
-    const int64_t elements = box_elements(&r.grid);
-    if (elements == 0) return ATS_OK;
-    r.pipeline = ats_h5_pipeline_of(dataset);
-    if (!r.pipeline.direct) {
-        rc = read_through(dataset, &r.grid, out, err);
-        if (rc == ATS_OK && !dataset->little_endian) swap_bytes(out, elements, dataset->size);
-        return rc;
+    ATS_TRY(ats_h5_grid_make(dataset, job->start, job->count, &s->grid, err));
+    const int64_t elements = box_elements(&s->grid);
+    if (elements == 0) goto out;
+    s->pipeline = ats_h5_pipeline_of(dataset);
+    if (!s->pipeline.direct) {
+        ATS_TRY(read_through(dataset, &s->grid, job->out, err));
+        if (!dataset->little_endian) swap_bytes(job->out, elements, dataset->size);
+        goto out;
     }
+    if (s->sparse) ATS_TRY(read_fill(s, err));
+    s->chunk_bytes = (size_t)s->grid.chunk_elements * dataset->size;
+    s->first = r->n_chunks;
+    r->n_chunks += s->grid.n_chunks;
+    r->n_sources++;
+    if (s->chunk_bytes > r->chunk_bytes) r->chunk_bytes = s->chunk_bytes;
+out:
+    return rc;
+}
+
+ats_code ats_h5_read_many(const ats_h5_job *jobs, int64_t count, ats_err *err)
+{
+    reader r = {.n_chunks = 0};
+    void *sources = NULL;
+    ats_code rc;
+    ATS_TRY(ats_h5_malloc((size_t)count * sizeof(source), &sources, err));
+    r.sources = sources;
+    for (int64_t i = 0; i < count; i++) ATS_TRY(add_source(&r, &jobs[i], err));
+    if (r.n_chunks == 0) goto out;
     ATS_TRY(reader_init(&r, err));
     ATS_TRY(fetch_batch(&r, 0, err));
     for (r.batch = 0; batch_size(&r, r.batch) > 0; r.batch++)
         ATS_TRY(ats_parallel_for(1 + batch_size(&r, r.batch), step, &r, err));
 out:
     reader_fini(&r);
+    free(sources);
     return rc;
+}
+
+ats_code ats_h5_read_box(const ats_h5_dataset *dataset, const int64_t *start, const int64_t *count,
+                         bool sparse, void *out, ats_err *err)
+{
+    const ats_h5_job job = {dataset, start, count, sparse, out};
+    return ats_h5_read_many(&job, 1, err);
 }
 
 ats_code ats_h5_read_all(const ats_h5_dataset *dataset, bool sparse, void *out, ats_err *err)

@@ -23,6 +23,15 @@ ATS_MUST_CHECK ats_code ats_h5_read_all(const ats_h5_dataset *dataset, bool spar
 ATS_MUST_CHECK ats_code ats_h5_read_box(const ats_h5_dataset *dataset, const int64_t *start,
                                         const int64_t *count, bool sparse, void *out, ats_err *err);
 
+/* Several boxes in one pass, so that small datasets keep all threads busy together. */
+typedef struct ats_h5_job {
+    const ats_h5_dataset *dataset;
+    const int64_t *start, *count; /* NULL, NULL: everything */
+    bool sparse;
+    void *out;
+} ats_h5_job;
+ATS_MUST_CHECK ats_code ats_h5_read_many(const ats_h5_job *jobs, int64_t count, ats_err *err);
+
 /* data: the box [start, start + count) row-major in the stored type. A box made of whole chunks
  * (or ending at the dataset's edge) is compressed on all threads; any other goes through HDF5.
  * start and count NULL: everything. */
