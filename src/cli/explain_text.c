@@ -92,12 +92,18 @@ static void print_payload(FILE *f, const ats_explanation *e)
     fprintf(f, "  |sum of the parts - (o' - o)| = %.2e\n", e->parts_residual);
 }
 
-/* A token on one line: control characters and quotes would break the table. */
+/* A token on one line: control characters and quotes would break the table. At most 24 bytes,
+ * and never half a character of UTF-8. */
 static void print_token(FILE *f, const char *text)
 {
+    int64_t length = (int64_t)strnlen(text, 24);
+    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80) length--;
     fputc('"', f);
-    for (int64_t i = 0; text[i] != '\0' && i < 24; i++)
-        fputc((unsigned char)text[i] < 32 || text[i] == '"' ? '?' : text[i], f);
+    for (int64_t i = 0; i < length; i++)
+        if (text[i] == '\n')
+            fputs("\\n", f);
+        else
+            fputc((unsigned char)text[i] < 32 || text[i] == '"' ? '?' : text[i], f);
     fputc('"', f);
 }
 
@@ -141,12 +147,34 @@ static void print_keys(FILE *f, const ats_explanation *e)
 
 static void print_laws(FILE *f, const ats_explanation *e)
 {
-    fprintf(f, "\nlaws of this edit, over the sample's probes\n");
-    for (int64_t i = 0; i < e->n_laws; i++)
-        if (e->laws[i].rows > 0)
-            fprintf(f, "  %-23s %8.1e of %8.1e  %-4s  %s\n", e->laws[i].name, e->laws[i].residual,
-                    e->laws[i].bound, ats_law_holds(&e->laws[i]) ? "ok" : "FAIL",
-                    e->laws[i].statement);
+    const size_t room = 27; /* columns left on the line */
+    fprintf(f, "\nlaws of this edit over the sample's probes: worst residual and its bound\n");
+    for (int64_t i = 0; i < e->n_laws; i++) {
+        const ats_law *law = &e->laws[i];
+        if (law->rows == 0) continue;
+        fprintf(f, "  %-23s %8.1e %8.1e  %-4s%s%s\n", law->name, law->residual, law->bound,
+                ats_law_holds(law) ? "ok" : "FAIL",
+                strlen(law->statement) > room ? "\n      " : "  ", law->statement);
+    }
+}
+
+static bool same_number(const ats_explain_stored *s)
+{
+    return (isnan(s->stored) && isnan(s->computed)) || s->stored == s->computed ||
+           fabs(s->stored - s->computed) <= s->bound;
+}
+
+/* Other spans' numbers are printed where they differ, and counted with the rest. */
+static bool worth_a_line(const ats_explanation *e, const ats_explain_stored *s)
+{
+    if (!same_number(s)) return true;
+    if (isnan(s->stored)) return false;
+    const char *bracket = strchr(s->name, '[');
+    if (bracket == NULL || strncmp(s->name, "delta", 5) == 0) return true;
+    const char *target = e->target >= 0 ? e->spans[e->target].name : "inserted";
+    const size_t length = strlen(target);
+    return (strncmp(bracket + 1, target, length) == 0 && bracket[1 + length] == ']') ||
+           strcmp(bracket, "[inserted]") == 0;
 }
 
 static void print_stored(FILE *f, const ats_explanation *e)
@@ -158,17 +186,15 @@ static void print_stored(FILE *f, const ats_explanation *e)
     fprintf(f, "\nstored in the result and computed here\n");
     for (int64_t i = 0; i < e->n_stored; i++) {
         const ats_explain_stored *s = &e->stored[i];
-        const bool same = (isnan(s->stored) && isnan(s->computed)) || s->stored == s->computed ||
-                          fabs(s->stored - s->computed) <= s->bound;
-        if (isnan(s->stored) && same) continue;
-        fprintf(f, "  %-30s %14.7g %14.7g  %s\n", s->name, s->stored, s->computed,
-                same ? "same" : "DIFFERENT");
+        if (worth_a_line(e, s))
+            fprintf(f, "  %-30s %14.7g %14.7g  %s\n", s->name, s->stored, s->computed,
+                    same_number(s) ? "same" : "DIFFERENT");
     }
     if (e->n_differ == 0)
-        fprintf(f, "all %lld agree within the bars of the two computations\n",
+        fprintf(f, "all %lld numbers compared agree within the bars of the two computations\n",
                 (long long)e->n_stored);
     else
-        fprintf(f, "%lld of %lld differ by more than the two computations can\n",
+        fprintf(f, "%lld of %lld numbers differ by more than the two computations can\n",
                 (long long)e->n_differ, (long long)e->n_stored);
 }
 

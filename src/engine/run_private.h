@@ -10,7 +10,7 @@
 typedef struct case_state {
     ats_case_status status;
     bool ran;
-    char message[256];
+    char message[320];
     int64_t rows, undefined;
     double dose;
     double cosine, norm_ratio, logit; /* sums */

@@ -169,17 +169,24 @@ out:
     return rc;
 }
 
-/* The next sample in the capture that is not a variant of another one; -1 when there is none. */
+static bool same_text(const char *a, const char *b)
+{
+    return a != NULL && b != NULL && a[0] != '\0' && strcmp(a, b) == 0;
+}
+
+/* The next sample in the capture that is neither a variant of another one nor, where there is a
+ * choice, of the same document; -1 when there is none. */
 static int64_t donor_of(const ats_capture *capture, int64_t sample)
 {
-    const char *family = capture->samples[sample].variant_of;
-    for (int64_t step = 1; step < capture->n_samples; step++) {
-        const int64_t at = (sample + step) % capture->n_samples;
-        const ats_sample *other = &capture->samples[at];
-        if (other->variant_of != NULL) continue;
-        if (family != NULL && strcmp(other->id, family) == 0) continue;
-        return at;
-    }
+    const ats_sample *own = &capture->samples[sample];
+    for (int pass = 0; pass < 2; pass++)
+        for (int64_t step = 1; step < capture->n_samples; step++) {
+            const int64_t at = (sample + step) % capture->n_samples;
+            const ats_sample *other = &capture->samples[at];
+            if (other->variant_of != NULL || same_text(other->id, own->variant_of)) continue;
+            if (pass == 0 && same_text(other->cluster, own->cluster)) continue;
+            return at;
+        }
     return -1;
 }
 
