@@ -6,9 +6,12 @@
 #include "base/rng.h"
 #include "support/check.h"
 
-static const ats_span spans[] = {{"bos", "sink", 0, 1},          {"stale", "stale", 40, 46},
-                                 {"gold", "gold", 60, 66},       {"near", "distractor", 90, 96},
-                                 {"current", "current", 120, 128}, {"question", "question", 0, 0}};
+static const ats_span spans[] = {{"bos", "sink", 0, 1},
+                                 {"stale", "stale", 40, 46},
+                                 {"gold", "gold", 60, 66},
+                                 {"near", "distractor", 90, 96},
+                                 {"current", "current", 120, 128},
+                                 {"question", "question", 0, 0}};
 enum { N_SPANS = sizeof spans / sizeof *spans };
 
 tiny_options tiny_defaults(void)
@@ -36,7 +39,8 @@ static void *take(tiny *t, int64_t count, size_t size)
 static void make_layer(tiny *t, const tiny_options *o)
 {
     double *inv_freq = take(t, o->d_qk / 2, sizeof *inv_freq);
-    float *slope = take(t, o->n_q_heads, sizeof *slope), *sink = take(t, o->n_q_heads, sizeof *sink);
+    float *slope = take(t, o->n_q_heads, sizeof *slope),
+          *sink = take(t, o->n_q_heads, sizeof *sink);
     for (int64_t i = 0; i < o->d_qk / 2; i++)
         inv_freq[i] = pow(10000, -2.0 * (double)i / (double)o->d_qk);
     for (int64_t h = 0; h < o->n_q_heads; h++) slope[h] = 0.01F * (float)(h + 1);
@@ -54,7 +58,7 @@ static void make_layer(tiny *t, const tiny_options *o)
                      .rope = {.layout = o->layout,
                               .pairs = o->layout == ATS_ROPE_NONE ? 0 : o->d_qk / 2,
                               .inv_freq = o->layout == ATS_ROPE_NONE ? NULL : inv_freq}},
-        .positions = o->alibi                      ? ATS_POSITIONS_ALIBI
+        .positions = o->alibi                     ? ATS_POSITIONS_ALIBI
                      : o->layout == ATS_ROPE_NONE ? ATS_POSITIONS_NONE
                                                   : ATS_POSITIONS_ROPE,
         .max_position = o->max_position,
@@ -105,13 +109,13 @@ void tiny_make(tiny *out, const tiny_options *options)
     for (int64_t i = 0; i < TINY_SAMPLES; i++) {
         make_sample(out, o, i);
         ats_rng rng = ats_rng_stream(o->seed, out->samples[i].id, "tiny", 0, 0, "tensors");
-        out->attention[i] = (ats_attention){
-            .q_dtype = o->dtype,
-            .k_dtype = o->dtype,
-            .v_dtype = o->dtype,
-            .q = random_tensor(out, o, o->n_q_heads * o->n_probes * o->d_qk, &rng),
-            .k = random_tensor(out, o, o->n_kv_heads * o->n_keys * o->d_qk, &rng),
-            .v = random_tensor(out, o, o->n_kv_heads * o->n_keys * o->d_v, &rng)};
+        out->attention[i] =
+            (ats_attention){.q_dtype = o->dtype,
+                            .k_dtype = o->dtype,
+                            .v_dtype = o->dtype,
+                            .q = random_tensor(out, o, o->n_q_heads * o->n_probes * o->d_qk, &rng),
+                            .k = random_tensor(out, o, o->n_kv_heads * o->n_keys * o->d_qk, &rng),
+                            .v = random_tensor(out, o, o->n_kv_heads * o->n_keys * o->d_v, &rng)};
     }
     out->capture = (ats_capture){.path = "tiny",
                                  .n_layers = 1,
