@@ -147,14 +147,18 @@ static void print_keys(FILE *f, const ats_explanation *e)
 
 static void print_laws(FILE *f, const ats_explanation *e)
 {
-    const size_t room = 27; /* columns left on the line */
+    const size_t room = 29; /* columns left on the line */
     fprintf(f, "\nlaws of this edit over the sample's probes: worst residual and its bound\n");
     for (int64_t i = 0; i < e->n_laws; i++) {
         const ats_law *law = &e->laws[i];
         if (law->rows == 0) continue;
-        fprintf(f, "  %-23s %8.1e %8.1e  %-4s%s%s\n", law->name, law->residual, law->bound,
-                ats_law_holds(law) ? "ok" : "FAIL",
-                strlen(law->statement) > room ? "\n      " : "  ", law->statement);
+        fprintf(f, "  %-23s %8.1e %8.1e  %s", law->name, law->residual, law->bound,
+                ats_law_holds(law) ? "ok" : "FAIL");
+        fprintf(f, "%s%s\n",
+                strlen(law->statement) > room ? "\n      "
+                : ats_law_holds(law)          ? "    "
+                                              : "  ",
+                law->statement);
     }
 }
 
@@ -209,5 +213,5 @@ void ats_explain_text(FILE *stream, const ats_explanation *e)
     print_laws(stream, e);
     print_stored(stream, e);
     fprintf(stream, "\nA frozen-upstream counterfactual: what the edit does to this head's route "
-                    "and output,\nnot to the model's answer.\n");
+                    "and\noutput, not to the model's answer.\n");
 }
