@@ -1,0 +1,203 @@
+/* Inside the cpu backend: the base pass, and one variant as parts that share its states.
+ *
+ * Base pass: logits z [keys, lanes] and the state of every leaf and tree node (range.h). A variant
+ * is a list of parts, each a set of keys with its base state, its variant state or both; parts that
+ * an edit leaves alone point at nodes, others are computed in the worker's arena. Results depend on
+ * the problem and the variant alone.
+ * Ownership: the base belongs to one evaluate() and is read-only for workers; a variant lives in
+ * its worker's arena until the next variant. */
+#ifndef ATS_KERNELS_CPU_H
+#define ATS_KERNELS_CPU_H
+
+#include "base/arena.h"
+#include "kernels/backend.h"
+#include "kernels/cpu_ops.h"
+#include "kernels/range.h"
+#include "kernels/state.h"
+
+/* State of a key set for all rows; see state.h. */
+typedef struct ats_cpu_state {
+    float *m, *mc;              /* [lanes] max z; max z + log|v| */
+    double *l, *e, *s2, *a, *n; /* [lanes] */
+    float *o;                   /* [rows, width] sum exp(z - m) v */
+} ats_cpu_state;
+
+typedef struct ats_cpu_base {
+    const ats_problem *problem;
+    const ats_cpu_ops *ops;
+    int64_t lanes, width; /* n_rows and d_v rounded up to 16 */
+    ats_key_tree tree;
+    int64_t origin;       /* position that relative positions count from */
+    float *slope;         /* [lanes] ALiBi slopes, 0 in the padding; NULL: none */
+    float *plane;         /* [n_keys, lanes] bias, -inf: never legal; NULL: nothing static */
+    float *v_norm;        /* [n_keys] |v|, 0 where v is not finite */
+    float *log_norm;      /* [n_keys] log|v| */
+    uint8_t *v_bad;       /* [n_keys] 1: v is not finite, or its norm no float */
+    uint8_t *leaf_bad;    /* [n_leaves] */
+    float *z;             /* [n_keys, lanes] */
+    ats_cpu_state *nodes; /* [n_nodes] */
+    ats_stats stats;
+} ats_cpu_base;
+
+/* Queries as they look at keys moved by some delta. */
+typedef struct ats_cpu_view {
+    int64_t turn;      /* query_delta - delta */
+    const float *q;    /* [d_qk, lanes] rotated by turn, transposed */
+    const float *q_at; /* [lanes] relative positions, moved by turn */
+} ats_cpu_view;
+
+enum { ATS_CPU_VIEWS = 4 };
+
+typedef struct ats_cpu_worker {
+    ats_arena arena;                    /* reset between variants */
+    float *k_panel;                     /* [leaf, d_qk] */
+    float *v_panel, *w_panel, *d_panel; /* [leaf, width] base, variant, difference */
+    float *p;                           /* [leaf, lanes] */
+    float *sums;                        /* [max(5 lanes, leaf)] */
+    int64_t *low, *high;                /* [lanes] */
+    ats_stats stats;
+} ats_cpu_worker;
+
+/* A set of keys of a variant. Survivors have both states, removed keys only b, inserted or newly
+ * legal ones only v. */
+typedef struct ats_cpu_part {
+    int64_t run; /* -1: inserted rows */
+    bool survives;
+    bool same; /* survivors with unchanged logits */
+    const ats_cpu_state *b, *v;
+    const float *db, *dv; /* [rows, width] sum exp(z - m) (v' - v), or NULL: values unchanged */
+    double *gb, *gv;      /* [lanes] exp(m - lse) of b and v */
+} ats_cpu_part;
+
+/* A piece of the variant's sequence, in order, for scans over keys. */
+typedef struct ats_cpu_chunk {
+    int64_t keys;
+    int64_t first; /* base index, or side row when inserted */
+    bool inserted;
+    const float *zb, *zv;           /* [keys, lanes]; zb NULL: inserted */
+    const float *mb, *m, *mc;       /* [lanes] upper bounds of zb, zv, zv + log|v| */
+    const float *v_norm, *log_norm; /* [keys] */
+} ats_cpu_chunk;
+
+/* Survivors with changed logits, for divergences: base logits are -inf at keys of other groups. */
+typedef struct ats_cpu_touched {
+    int64_t keys;
+    const float *zb, *zv; /* [keys, lanes] */
+    int64_t part;         /* the surviving part */
+} ats_cpu_touched;
+
+typedef struct ats_cpu_variant {
+    const ats_cpu_base *base;
+    const ats_edit *edit; /* NULL: the base itself */
+    double scale, temperature;
+    bool rescaled;  /* another scale, temperature or query: no logit is unchanged */
+    bool identical; /* the same keys and logits as the base */
+    bool touched_survivors;
+    int64_t n_parts, n_chunks, n_touched;
+    ats_cpu_part *parts;
+    ats_cpu_chunk *chunks;
+    ats_cpu_touched *touched;
+    float *side_norm, *side_log; /* [side.count] */
+    uint8_t *side_bad;           /* [side.count] */
+    int n_views;
+    ats_cpu_view views[ATS_CPU_VIEWS];
+    double *sink;           /* [rows] logit of the null route over the temperature; -inf: none */
+    double *lse, *lse_keys; /* [rows] of the fold */
+    /* [rows] for pairs */
+    double *log_a, *log_b, *log_c; /* log of survivors, and of w'/w of unchanged keys */
+} ats_cpu_variant;
+
+/* cpu_logits.c */
+void ats_cpu_bounds(const ats_cpu_base *base, int64_t query_delta, int64_t delta, int64_t *low,
+                    int64_t *high);
+ATS_MUST_CHECK ats_code ats_cpu_view_get(ats_cpu_worker *worker, ats_cpu_variant *variant,
+                                         int64_t turn, ats_cpu_view *out, ats_err *err);
+/* Logits of keys [first, first + keys) of the base (side false) or of the side buffer; positions of
+ * base keys move by delta; at: base row that a swapped key stands at, else -1. */
+typedef struct ats_cpu_keys {
+    bool side;
+    int64_t first, keys, at, delta;
+} ats_cpu_keys;
+ATS_MUST_CHECK ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
+                                           const ats_cpu_keys *keys, float *z, ats_err *err);
+/* Values of base rows [first, first + keys), widened, padded with 0, 0 where not finite. */
+void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, float *panel);
+/* Norms of rows of padded values; bad rows are set to 0. Returns how many are bad. */
+int64_t ats_cpu_value_norms(const ats_cpu_base *base, int64_t keys, float *panel, float *norm,
+                            float *log_norm, uint8_t *bad);
+/* Fails where a legal key has a non-finite logit or a bad value, with the place. */
+ATS_MUST_CHECK ats_code ats_cpu_check(const ats_cpu_variant *variant, const float *z, int64_t keys,
+                                      const uint8_t *bad, ats_err *err);
+
+/* cpu_base.c */
+ATS_MUST_CHECK ats_code ats_cpu_state_new(ats_arena *arena, const ats_cpu_base *base,
+                                          ats_cpu_state *out, ats_err *err);
+void ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
+                        const float *z, const float *values, const float *v_norm,
+                        const float *log_norm, const ats_cpu_state *out);
+void ats_cpu_state_merge(const ats_cpu_base *base, const ats_cpu_state *x, const ats_cpu_state *y,
+                         const ats_cpu_state *out);
+ats_state ats_cpu_state_row(const ats_cpu_state *state, int64_t row);
+ATS_MUST_CHECK ats_code ats_cpu_base_layout(ats_arena *arena, const ats_problem *problem,
+                                            const ats_cpu_ops *ops, ats_cpu_base *out,
+                                            ats_err *err);
+ATS_MUST_CHECK ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_base *base,
+                                              ats_cpu_worker *out, ats_err *err);
+ATS_MUST_CHECK ats_code ats_cpu_base_pass(ats_cpu_base *base, ats_cpu_worker *workers,
+                                          ats_err *err);
+
+/* The base rows of one leaf that one segment holds, or the rows that it inserts there. */
+typedef struct ats_cpu_fragment {
+    const ats_segment *segment; /* NULL: the base itself */
+    int64_t start, stop;        /* base rows; inserted: side rows */
+    bool inserted;
+} ats_cpu_fragment;
+
+/* A variant under construction. */
+typedef struct ats_cpu_builder {
+    ats_cpu_worker *worker;
+    ats_cpu_variant *variant;
+    const ats_cpu_base *base;
+    int64_t part_capacity, chunk_capacity;
+    int64_t run;
+    /* Keys [start, stop) of the run with one fate, not yet covered by nodes. */
+    int64_t pending_start, pending_stop;
+    bool pending_hidden;
+    ats_cpu_fragment *fragments; /* of the current leaf */
+    int64_t n_fragments;
+} ats_cpu_builder;
+
+/* How an edit treats the keys of a segment. */
+bool ats_cpu_same_logits(const ats_cpu_variant *variant, const ats_segment *segment);
+bool ats_cpu_swaps_value(const ats_segment *segment);
+void ats_cpu_add_part(ats_cpu_builder *builder, ats_cpu_part part);
+void ats_cpu_add_chunk(ats_cpu_builder *builder, ats_cpu_chunk chunk);
+/* cpu_mixed.c: parts and chunks of a leaf whose keys have different fates. */
+ATS_MUST_CHECK ats_code ats_cpu_mixed_leaf(ats_cpu_builder *builder, int64_t leaf, ats_err *err);
+/* cpu_build.c: a chunk (and its part) of inserted rows. */
+ATS_MUST_CHECK ats_code ats_cpu_insert(ats_cpu_builder *builder, const ats_cpu_fragment *fragment,
+                                       ats_err *err);
+
+/* cpu_build.c */
+ATS_MUST_CHECK ats_code ats_cpu_variant_build(ats_cpu_worker *worker, const ats_cpu_base *base,
+                                              const ats_edit *edit, ats_cpu_variant *out,
+                                              ats_err *err);
+/* The rest fills statistics of defined rows, in this order. */
+/* cpu_route.c: lse of every row; room for the factors of the parts. */
+ATS_MUST_CHECK ats_code ats_cpu_fold(ats_cpu_worker *worker, ats_cpu_variant *variant,
+                                     ats_err *err);
+/* cpu_pair.c: masses; refines lse where no survivor changed. */
+void ats_cpu_pair_masses(const ats_cpu_variant *variant, ats_pair_stats *out);
+/* cpu_route.c: gb and gv of every part, then scalars of the route. base_lse [rows]. */
+void ats_cpu_factors(const ats_cpu_variant *variant, const double *base_lse);
+void ats_cpu_route(const ats_cpu_variant *variant, ats_route_stats *out);
+/* cpu_vector.c: value sums. */
+void ats_cpu_vectors(const ats_cpu_variant *variant, ats_stats *out);
+/* cpu_top.c: top lists, overlaps, counts of heavier keys. */
+ATS_MUST_CHECK ats_code ats_cpu_scan(ats_cpu_worker *worker, const ats_cpu_variant *variant,
+                                     ats_stats *out, ats_err *err);
+/* cpu_pair.c */
+ATS_MUST_CHECK ats_code ats_cpu_divergences(ats_cpu_worker *worker, const ats_cpu_variant *variant,
+                                            ats_pair_stats *out, ats_err *err);
+
+#endif

@@ -1,0 +1,201 @@
+#include "kernels/cpu.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/rope.h"
+#include "kernels/reference.h"
+
+static int64_t chunk_start(int64_t position, int64_t size)
+{
+    const int64_t within = ((position % size) + size) % size;
+    return position - within;
+}
+
+/* Legal keys of a row are those whose base position lies in [low, high]; no row: none. */
+void ats_cpu_bounds(const ats_cpu_base *base, int64_t query_delta, int64_t delta, int64_t *low,
+                    int64_t *high)
+{
+    const ats_problem *p = base->problem;
+    const ats_contract *c = &p->contract;
+    for (int64_t row = 0; row < base->lanes; row++) {
+        low[row] = INT64_MAX;
+        high[row] = INT64_MIN;
+        if (row >= p->n_rows) continue;
+        const int64_t at = p->q_pos[row] + query_delta;
+        int64_t from = INT64_MIN / 2, to = INT64_MAX / 2;
+        if (c->causal) to = at;
+        if (c->window > 0) {
+            from = at - c->window + 1;
+            if (!c->causal) to = at + c->window - 1;
+        }
+        if (c->chunk > 0) {
+            const int64_t start = chunk_start(at, c->chunk), last = start + c->chunk - 1;
+            from = from > start ? from : start;
+            to = to < last ? to : last;
+        }
+        low[row] = from - delta;
+        high[row] = to - delta;
+    }
+}
+
+/* dst [d, lanes] = transposed rows of src [rows, d], 0 in the padding. */
+static void transpose(const float *src, int64_t rows, int64_t d, int64_t lanes, float *dst)
+{
+    memset(dst, 0, (size_t)(d * lanes) * sizeof *dst);
+    for (int64_t row = 0; row < rows; row++)
+        for (int64_t j = 0; j < d; j++) dst[j * lanes + row] = src[row * d + j];
+}
+
+static ats_code make_view(ats_cpu_worker *worker, const ats_cpu_variant *variant, int64_t turn,
+                          ats_cpu_view *out, ats_err *err)
+{
+    const ats_cpu_base *base = variant->base;
+    const ats_problem *p = base->problem;
+    const ats_edit *edit = variant->edit;
+    const float *source = edit != NULL && edit->q != NULL ? edit->q : p->q;
+    float *turned = NULL, *q = NULL, *q_at = NULL;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(&worker->arena, p->n_rows * p->d_qk, &turned, err));
+    ATS_TRY(ATS_NEW(&worker->arena, base->lanes * p->d_qk, &q, err));
+    ATS_TRY(ATS_NEW(&worker->arena, base->lanes, &q_at, err));
+    ats_rope_move(&p->contract.rope, turn, p->n_rows, p->d_qk, source, turned);
+    transpose(turned, p->n_rows, p->d_qk, base->lanes, q);
+    for (int64_t row = 0; row < base->lanes; row++)
+        q_at[row] = row < p->n_rows ? (float)(p->q_pos[row] + turn - base->origin) : 0.0f;
+    *out = (ats_cpu_view){turn, q, q_at};
+out:
+    return rc;
+}
+
+ats_code ats_cpu_view_get(ats_cpu_worker *worker, ats_cpu_variant *variant, int64_t turn,
+                          ats_cpu_view *out, ats_err *err)
+{
+    for (int i = 0; i < variant->n_views; i++)
+        if (variant->views[i].turn == turn) {
+            *out = variant->views[i];
+            return ATS_OK;
+        }
+    const ats_code rc = make_view(worker, variant, turn, out, err);
+    if (rc == ATS_OK && variant->n_views < ATS_CPU_VIEWS) variant->views[variant->n_views++] = *out;
+    return rc;
+}
+
+/* Positions of the keys before their move, and whether every one is legal for every row. */
+static bool all_legal(const ats_cpu_base *base, const int64_t *position, int64_t keys,
+                      const int64_t *low, const int64_t *high)
+{
+    int64_t first = INT64_MAX, last = INT64_MIN, from = INT64_MIN, to = INT64_MAX;
+    for (int64_t i = 0; i < keys; i++) {
+        first = position[i] < first ? position[i] : first;
+        last = position[i] > last ? position[i] : last;
+    }
+    for (int64_t row = 0; row < base->problem->n_rows; row++) {
+        from = low[row] > from ? low[row] : from;
+        to = high[row] < to ? high[row] : to;
+    }
+    return from <= first && last <= to;
+}
+
+static const float *key_rows(const ats_cpu_worker *worker, const ats_cpu_variant *variant,
+                             const ats_cpu_keys *keys)
+{
+    const ats_problem *p = variant->base->problem;
+    if (keys->side) return variant->edit->side.k + keys->first * p->d_qk;
+    if (p->k_dtype == ATS_F32) return (const float *)p->k + keys->first * p->d_qk;
+    ats_widen(p->k_dtype, p->k, keys->first * p->d_qk, keys->keys * p->d_qk, worker->k_panel);
+    return worker->k_panel;
+}
+
+ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
+                            const ats_cpu_keys *keys, float *z, ats_err *err)
+{
+    const ats_cpu_base *base = variant->base;
+    const ats_problem *p = base->problem;
+    const ats_contract *c = &p->contract;
+    const int64_t lanes = base->lanes;
+    const int64_t query_delta = variant->edit != NULL ? variant->edit->query_delta : 0;
+    const int64_t at = keys->side ? keys->at : keys->first; /* base row, -1: inserted */
+    ats_cpu_view view;
+    ats_code rc = ats_cpu_view_get(worker, variant, query_delta - keys->delta, &view, err);
+    if (rc != ATS_OK) return rc;
+    const int64_t *position =
+        at >= 0 ? p->key_pos + at : variant->edit->side.position + keys->first;
+    const float *plane = base->plane != NULL && at >= 0 ? base->plane + at * lanes : NULL;
+    const bool plain = c->softcap == 0 && plane == NULL && p->alibi_slope == NULL;
+    float *k_at = worker->sums; /* at most one leaf of floats, free until the state is taken */
+    for (int64_t i = 0; i < keys->keys; i++) k_at[i] = (float)(position[i] - base->origin);
+    base->ops->gemm(keys->keys, lanes, p->d_qk, key_rows(worker, variant, keys), p->d_qk, 1, view.q,
+                    lanes, z, lanes);
+    const ats_cpu_logits args = {
+        .keys = keys->keys,
+        .lanes = lanes,
+        .scale = (float)(plain ? variant->scale / variant->temperature : variant->scale),
+        .cap = (float)c->softcap,
+        .inverse_temperature = plain ? 1.0f : (float)(1.0 / variant->temperature),
+        .slope = base->slope,
+        .q_at = view.q_at,
+        .k_at = k_at,
+        .plane = plane,
+    };
+    base->ops->logits(&args, z);
+    ats_cpu_bounds(base, query_delta, keys->delta, worker->low, worker->high);
+    if (plane != NULL || !all_legal(base, position, keys->keys, worker->low, worker->high))
+        base->ops->mask(keys->keys, lanes, position, worker->low, worker->high, plane, z);
+    return ATS_OK;
+}
+
+void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, float *panel)
+{
+    const ats_problem *p = base->problem;
+    for (int64_t i = 0; i < keys; i++) {
+        float *row = panel + i * base->width;
+        ats_widen(p->v_dtype, p->v, (first + i) * p->d_v, p->d_v, row);
+        memset(row + p->d_v, 0, (size_t)(base->width - p->d_v) * sizeof *row);
+    }
+}
+
+int64_t ats_cpu_value_norms(const ats_cpu_base *base, int64_t keys, float *panel, float *norm,
+                            float *log_norm, uint8_t *bad)
+{
+    int64_t n_bad = 0;
+    for (int64_t i = 0; i < keys; i++) {
+        float *row = panel + i * base->width;
+        double squares = 0;
+        for (int64_t j = 0; j < base->width; j++) squares += (double)row[j] * (double)row[j];
+        bad[i] = !(sqrt(squares) <= (double)FLT_MAX);
+        if (bad[i]) {
+            memset(row, 0, (size_t)base->width * sizeof *row);
+            squares = 0;
+            n_bad++;
+        }
+        norm[i] = (float)sqrt(squares);
+        log_norm[i] = squares > 0 ? (float)(0.5 * log(squares)) : -INFINITY;
+    }
+    return n_bad;
+}
+
+ats_code ats_cpu_check(const ats_cpu_variant *variant, const float *z, int64_t keys,
+                       const uint8_t *bad, ats_err *err)
+{
+    const ats_cpu_base *base = variant->base;
+    bool suspect = base->ops->broken(keys * base->lanes, true, z);
+    for (int64_t i = 0; i < keys; i++) suspect |= bad[i] != 0;
+    if (!suspect) return ATS_OK;
+    for (int64_t row = 0; row < base->problem->n_rows; row++)
+        for (int64_t i = 0; i < keys; i++) {
+            const float x = z[i * base->lanes + row];
+            if (x == -INFINITY || (isfinite(x) && bad[i] == 0)) continue;
+            /* The definition finds the tensor and the place, and says them. */
+            const ats_code rc = ats_reference_row(base->problem, variant->edit, row, NULL, NULL,
+                                                  NULL, NULL, NULL, err);
+            if (rc != ATS_OK) return rc;
+            return ats_fail(
+                err, ATS_E_INPUT,
+                "a logit of query row %lld (scale %g), or the norm of a value that it sees, "
+                "leaves the range of float; use the reference backend",
+                (long long)row, variant->scale);
+        }
+    return ATS_OK;
+}

@@ -1,0 +1,85 @@
+/* The vector kernels of the cpu backend: one body (cpu_ops_body.h) compiled once per instruction
+ * set, one table each, chosen once at run time.
+ *
+ * Logits lie key-major, z[key, lanes]: a lane is a query row, lanes = rows rounded up to 16, so
+ * every statistic runs down the keys without horizontal sums and each lane's order of summation
+ * depends on the keys alone. Illegal keys are -inf. All arrays 64-byte aligned where `lanes` is the
+ * last axis. Pure functions, no state. */
+#ifndef ATS_KERNELS_CPU_OPS_H
+#define ATS_KERNELS_CPU_OPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+enum { ATS_CPU_LANES = 16 }; /* padding of rows and of value columns, floats */
+
+/* q.k of `keys` keys turned into logits in place: cap tanh(scale x / cap), bias, / temperature. */
+typedef struct ats_cpu_logits {
+    int64_t keys, lanes;
+    float scale; /* times q.k; 1 / temperature is folded in when nothing comes between */
+    float cap;   /* 0: none */
+    float inverse_temperature;
+    const float *slope; /* [lanes] ALiBi or NULL */
+    const float *q_at;  /* [lanes] query positions, relative */
+    const float *k_at;  /* [keys] key positions, relative */
+    const float *plane; /* [keys, lanes] bias, -inf: statically illegal; or NULL */
+} ats_cpu_logits;
+
+/* Sums of a chunk of keys, per lane. */
+typedef struct ats_cpu_sums {
+    float *m, *mc; /* [lanes] max z; max z + log|v| */
+    float *sums;   /* [5, lanes] l, e, s2, a, n: see state.h */
+} ats_cpu_sums;
+
+/* Both routes of a chunk: p = exp(zb - mb) fb is the base weight, q likewise. */
+typedef struct ats_cpu_pair {
+    int64_t keys, lanes;
+    const float *zb, *zv;           /* [keys, lanes] */
+    const float *mb, *fb, *mv, *fv; /* [lanes] finite */
+    const float *ia, *ib;           /* [lanes] 1 / survivors of base and variant */
+    float *sums; /* [5, lanes] over keys legal in both: sum |p-q|, sum (sqrt p - sqrt q)^2, js in
+                  * nats, and the first and third of the conditioned weights */
+} ats_cpu_pair;
+
+typedef struct ats_cpu_ops {
+    const char *name;
+    /* c[i, j] = sum_t a[i a_row + t a_step] b[t, j], t ascending; n and ldb multiples of 16. */
+    void (*gemm)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_step,
+                 const float *b, int64_t ldb, float *c, int64_t ldc);
+    void (*logits)(const ats_cpu_logits *args, float *z);
+    /* z [keys, lanes] = -inf where the position is outside [low, high] of the lane or the plane is
+     * -inf. */
+    void (*mask)(int64_t keys, int64_t lanes, const int64_t *position, const int64_t *low,
+                 const int64_t *high, const float *plane, float *z);
+    /* True where some z is NaN or +inf, or (with no -inf allowed) -inf. */
+    bool (*broken)(int64_t count, bool masked, const float *z);
+    /* Weights relative to the chunk's own maximum into p [keys, lanes], and their sums. */
+    void (*state)(int64_t keys, int64_t lanes, const float *z, const float *v_norm,
+                  const float *log_norm, float *p, const ats_cpu_sums *out);
+    void (*pair)(const ats_cpu_pair *args);
+    /* keep[i] = z[i] where other is finite (present) or is not (absent), else -inf. */
+    void (*split)(int64_t count, const float *z, const float *other, float *present, float *absent);
+    /* Bit 0: some z only in zb, bit 1: some only in zv; first `rows` lanes. */
+    int (*differ)(int64_t keys, int64_t lanes, int64_t rows, const float *zb, const float *zv);
+    /* count[lane] += keys with z > threshold[lane]. */
+    void (*count_above)(int64_t keys, int64_t lanes, const float *z, const float *threshold,
+                        float *count);
+    /* First key >= start with z + add[key] > threshold in some lane; `keys` when none. add NULL: 0.
+     */
+    int64_t (*next_above)(int64_t start, int64_t keys, int64_t lanes, const float *z,
+                          const float *add, const float *threshold);
+    /* y[i] += g x[i] */
+    void (*axpy)(int64_t count, float g, const float *x, float *y);
+} ats_cpu_ops;
+
+extern const ats_cpu_ops ats_cpu_ops_portable;
+extern const ats_cpu_ops ats_cpu_ops_avx2; /* name NULL where not compiled */
+extern const ats_cpu_ops ats_cpu_ops_avx512;
+
+/* The widest table this machine runs, or the one that ATTNSTRESS_CPU names; fails with a sentence
+ * when that one is unknown or unavailable. */
+ATS_MUST_CHECK ats_code ats_cpu_ops_find(const ats_cpu_ops **out, ats_err *err);
+
+#endif

@@ -1,0 +1,18 @@
+#include "kernels/cpu_ops.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+
+#define VL 8
+#define MR 6
+#define NV 2
+#define V_MAX(a, b) _mm256_max_ps(a, b)
+#define V_SELECT_GT(a, b, x, y) _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_GT_OQ))
+#define V_ANY_GT(a, b) (_mm256_movemask_ps(_mm256_cmp_ps(a, b, _CMP_GT_OQ)) != 0)
+#define V_SQRT(a) _mm256_sqrt_ps(a)
+#define OPS_TABLE ats_cpu_ops_avx2
+#define OPS_NAME "avx2"
+#include "kernels/cpu_ops_body.h"
+#else
+const ats_cpu_ops ats_cpu_ops_avx2 = {.name = NULL};
+#endif

@@ -1,0 +1,18 @@
+#include "kernels/cpu_ops.h"
+
+#if defined(__AVX512F__) && defined(__AVX512DQ__)
+#include <immintrin.h>
+
+#define VL 16
+#define MR 6
+#define NV 4
+#define V_MAX(a, b) _mm512_max_ps(a, b)
+#define V_SELECT_GT(a, b, x, y) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x)
+#define V_ANY_GT(a, b) (_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0)
+#define V_SQRT(a) _mm512_sqrt_ps(a)
+#define OPS_TABLE ats_cpu_ops_avx512
+#define OPS_NAME "avx512"
+#include "kernels/cpu_ops_body.h"
+#else
+const ats_cpu_ops ats_cpu_ops_avx512 = {.name = NULL};
+#endif
