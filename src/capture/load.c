@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "capture/describe.h"
 #include "capture/reader.h"
 #include "h5/chunks.h"
 
@@ -210,6 +211,38 @@ ats_code ats_attention_load(const ats_capture *capture, int64_t sample, int64_t 
 out:
     for (int i = 0; i < TENSORS; i++) ats_h5_dataset_close(&open[i]);
     if (rc != ATS_OK) ats_attention_fini(&a);
+    return rc;
+}
+
+ats_code ats_capture_storage(const ats_capture *capture, int64_t sample, int64_t layer,
+                             ats_storage *out, ats_err *err)
+{
+    capture_file *file = capture->file;
+    const ats_layer *l = &capture->layers[layer];
+    const tensors want = tensors_of(&capture->samples[sample], l);
+    ats_storage storage = {.bytes = 0};
+    bool present[TENSORS] = {false};
+    ats_dtype *const dtypes[] = {&storage.q_dtype, &storage.k_dtype, &storage.v_dtype};
+    char group[128];
+    ats_code rc = ATS_OK;
+    layer_group(file->sample_groups[sample], l, group);
+    for (int i = 0; i < TENSORS; i++) {
+        ats_h5_dataset dataset;
+        ATS_TRY(tensor_open(file, group, &want.at[i], i, l, &dataset, err));
+        present[i] = dataset.id > 0;
+        const size_t element = i > KEEP ? sizeof(float) : dataset.size;
+        storage.bytes += present[i] ? dataset.count * (int64_t)element : 0;
+        storage.stored += dataset.stored;
+        if (i <= V) rc = ats_capture_dtype(file, &dataset, dtypes[i], err);
+        ats_h5_dataset_close(&dataset);
+        if (rc != ATS_OK) goto out;
+    }
+    storage.keep = present[KEEP];
+    storage.bias = present[BIAS];
+    storage.out = present[OUT];
+    storage.lse = present[LSE];
+    *out = storage;
+out:
     return rc;
 }
 
