@@ -50,9 +50,9 @@ const char *ats_nearest(const char *word, const char *const *list)
         if (n == 0 || n > LONGEST) continue;
         const int limit = (int)((n > length ? n : length) + 1) / 2;
         const int d = distance(word, (int)length, *list, (int)n);
-        const int score =
-            d + (lower(word[0]) != lower((*list)[0])); /* first letters are rarely wrong */
-        if (score > limit || (best != NULL && score >= least)) continue;
+        /* A wrong first letter is rare: it weighs more than one edit. */
+        const int score = 2 * d + (lower(word[0]) != lower((*list)[0]) ? 3 : 0);
+        if (d > limit || (best != NULL && score >= least)) continue;
         best = *list;
         least = score;
     }

@@ -132,15 +132,16 @@ static bool known_words(const ats_draft *draft, const char *key, names *words)
     return true;
 }
 
-static const ats_param_def *find_def(const ats_draft *draft, const ats_family *family,
-                                     const char *key)
+/* Every family in use that has the parameter takes numbers for it. */
+static bool wants_number(const ats_draft *draft, const ats_family *family, const char *key)
 {
+    int64_t numbers = 0, words = 0;
     for (int64_t i = 0; i < draft->n_perturbations; i++) {
         const ats_family *used = family != NULL ? family : draft->perturbations[i].built.family;
         const int64_t index = used != NULL ? ats_family_param(used, key) : -1;
-        if (index >= 0) return &used->params[index];
+        if (index >= 0) *(is_number(used->params[index].type) ? &numbers : &words) += 1;
     }
-    return NULL;
+    return strcmp(key, "replicate") == 0 || (numbers > 0 && words == 0);
 }
 
 static bool check_word(ats_reader *reader, const ats_draft *draft, const ats_family *family,
@@ -151,10 +152,8 @@ static bool check_word(ats_reader *reader, const ats_draft *draft, const ats_fam
     double number;
     if (known_words(draft, key, &words))
         return ats_read_word(reader, node, key, words.items, &word);
-    const ats_param_def *def = find_def(draft, family, key);
-    if (strcmp(key, "replicate") == 0 || (def != NULL && is_number(def->type)))
-        return ats_read_real(reader, node, key, (double)NAN, (double)NAN, false, &number);
-    return true;
+    if (!wants_number(draft, family, key)) return true;
+    return ats_read_real(reader, node, key, (double)NAN, (double)NAN, false, &number);
 }
 
 bool ats_filter_check(ats_reader *reader, const ats_draft *draft, const ats_filter *filter,

@@ -74,8 +74,8 @@ ats_code ats_suite_reference(ats_arena *arena, const char **out, ats_err *err)
     int64_t count;
     const ats_family *const *families = ats_families(&count);
     ats_fields_markdown(&text, &ats_suite_table, "");
-    ats_fields_markdown(&text, &ats_gate_table, ats_gate_table.name);
-    ats_fields_markdown(&text, &ats_perturbation_table, ats_perturbation_table.name);
+    ats_fields_markdown(&text, &ats_gate_table, "gates");
+    ats_fields_markdown(&text, &ats_perturbation_table, "perturbations");
     for (int64_t i = 0; i < count; i++) write_family(&text, families[i]);
     return ats_text_done(&text, out);
 }

@@ -307,7 +307,7 @@ static const ats_field gate_fields[] = {
      .doc = "`compare` says unchanged when the whole interval lies within this.",
      .max = (double)INFINITY},
 };
-const ats_table ats_gate_table = {"gates", "What the result must meet; each item is one demand.",
+const ats_table ats_gate_table = {"a gate", "What the result must meet; each item is one demand.",
                                   gate_fields, (int64_t)(sizeof gate_fields / sizeof *gate_fields)};
 
 static const ats_field suite_fields[] = {

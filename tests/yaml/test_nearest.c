@@ -9,6 +9,8 @@ static void finds_what_was_meant(void **state)
     (void)state;
     assert_string_equal(ats_nearest("widht", words), "width");
     assert_string_equal(ats_nearest("windw", words), "window");
+    const char *const keys[] = {"kind", "width", NULL};
+    assert_string_equal(ats_nearest("windw", keys), "width"); /* RC-23 */
     assert_string_equal(ats_nearest("Count", words), "count");
     assert_string_equal(ats_nearest("norm-ratio", words), "norm_ratio");
 }
