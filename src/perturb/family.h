@@ -119,6 +119,9 @@ const ats_family *ats_family_find(const char *kind); /* NULL: none */
 /* Index of a parameter in its family's table, -1: none. */
 int64_t ats_family_param(const ats_family *family, const char *name);
 
+/* Every family with its parameters as Markdown: the reference part of docs/perturbations.md. */
+ATS_MUST_CHECK ats_code ats_families_markdown(ats_arena *arena, const char **out, ats_err *err);
+
 /* layout, then fill when ctx->attention is there; the script is validated. Errors name family,
  * sample, layer and parameter. */
 ATS_MUST_CHECK ats_code ats_perturb_build(const ats_build *ctx, ats_built *out, ats_err *err);

@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/rng.h"
@@ -238,6 +239,26 @@ static void modes_have_names(void **state)
     assert_false(ats_mode_parse("Overlay", &none));
 }
 
+/* docs/perturbations.md ends with what the tables say. */
+static void the_documentation_holds_the_tables(void **state)
+{
+    (void)state;
+    static char page[1 << 16];
+    ats_arena arena = {.used = 0};
+    ats_err err;
+    const char *text = NULL;
+    FILE *file = fopen(ATS_SOURCE_DIR "/docs/perturbations.md", "rb");
+    assert_non_null(file);
+    page[fread(page, 1, sizeof page - 1, file)] = 0;
+    fclose(file);
+    assert_ok(ats_families_markdown(&arena, &text, &err), &err);
+    const char *start = strstr(page, "### `distractors`");
+    assert_non_null(start);
+    assert_true(strlen(start) + 1 >= strlen(text));
+    assert_memory_equal(start, text, strlen(text) - 1);
+    ats_arena_fini(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -246,6 +267,7 @@ int main(void)
         cmocka_unit_test(scripts_are_valid_for_every_family_mode_and_arm),
         cmocka_unit_test(layout_needs_no_tensors),
         cmocka_unit_test(modes_have_names),
+        cmocka_unit_test(the_documentation_holds_the_tables),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
