@@ -1,4 +1,6 @@
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "base/nearest.h"
@@ -110,8 +112,18 @@ static ats_code dispatch(int argc, char **argv, ats_err *err)
     return run_command(command, argc - 2, argv + 2, err);
 }
 
+/* Idle OpenMP threads spin by default, which takes the processors from other jobs of a shared
+ * machine and twice the time of a run there. The library reads its environment when it is loaded,
+ * so the program starts itself once more; where that fails it goes on as it is. */
+static void wait_without_spinning(char **argv)
+{
+    if (getenv("OMP_WAIT_POLICY") != NULL || getenv("GOMP_SPINCOUNT") != NULL) return;
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
+}
+
 int ats_cli_main(int argc, char **argv)
 {
+    wait_without_spinning(argv);
     ats_err err = {.code = ATS_OK};
     ats_code rc = flush_stdout(dispatch(argc, argv, &err), &err);
     if (rc != ATS_OK) print_error(&err);

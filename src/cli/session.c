@@ -7,11 +7,9 @@ ats_code ats_session_open(const ats_args *args, ats_session *out, ats_err *err)
     ats_session session = {0};
     const char *const *overrides, *const *captures;
     const int64_t n_overrides = ats_args_list(args, "set", &overrides);
+    const int64_t n_captures = ats_args_list(args, "capture", &captures);
     const ats_plan_options options = {
-        .n_captures = ats_args_list(args, "capture", &captures),
-        .captures = captures,
-        .backend = ats_args_value(args, "backend"),
-    };
+        .captures = captures, .n_captures = n_captures, .backend = ats_args_value(args, "backend")};
     ats_code rc;
     ATS_TRY(ats_suite_load(args->operands[0], overrides, n_overrides, &session.suite, err));
     ATS_TRY(ats_plan_make(session.suite, &options, &session.plan, err));

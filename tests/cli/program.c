@@ -25,14 +25,14 @@ void program_enter(program *p)
 
 void program_leave(program *p)
 {
-    char command[512];
+    char command[1024];
     snprintf(command, sizeof command, "chmod -R u+w '%s' && rm -rf '%s'", p->folder, p->folder);
     assert_int_equal(shell(command), 0);
 }
 
 static void slurp(const program *p, const char *name, char *out)
 {
-    char path[512];
+    char path[1024];
     snprintf(path, sizeof path, "%s/%s", p->folder, name);
     FILE *file = fopen(path, "rb");
     assert_non_null(file);
@@ -55,7 +55,7 @@ void program_run(program *p, const char *line)
 
 void program_write(const program *p, const char *name, const char *text)
 {
-    char path[512];
+    char path[1024];
     snprintf(path, sizeof path, "%s/%s", p->folder, name);
     FILE *file = fopen(path, "wb");
     assert_non_null(file);
@@ -65,7 +65,7 @@ void program_write(const program *p, const char *name, const char *text)
 
 bool program_has(const program *p, const char *name)
 {
-    char path[512];
+    char path[1024];
     struct stat info;
     snprintf(path, sizeof path, "%s/%s", p->folder, name);
     return stat(path, &info) == 0;

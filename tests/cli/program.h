@@ -8,7 +8,7 @@
 enum { PROGRAM_TEXT = 1 << 18 };
 
 typedef struct program {
-    char folder[256];
+    char folder[128];
     char out[PROGRAM_TEXT], err[PROGRAM_TEXT];
     int status; /* exit status; 128 + signal when it was killed */
 } program;
