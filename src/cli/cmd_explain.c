@@ -13,6 +13,7 @@ static const ats_option options[] = {
      "The capture the result was made from, where it is not found.", false},
     {"top", 0, ATS_OPT_VALUE, "N", "Number of keys listed (8).", false},
     {"json", 0, ATS_OPT_FLAG, NULL, "Print everything as JSON.", false},
+    {"rows", 0, ATS_OPT_FLAG, NULL, "With --json: also the edit's keys, values and query.", false},
 };
 
 static ats_code run(const ats_args *args, ats_err *err)
@@ -29,7 +30,7 @@ static ats_code run(const ats_args *args, ats_err *err)
     ATS_TRY(ats_args_int(args, "top", 8, 1, 1000, &explain.top, err));
     ATS_TRY(ats_explain_run(&explain, &explanation, err));
     if (ats_args_flag(args, "json"))
-        rc = ats_explain_json(stdout, &explanation, err);
+        rc = ats_explain_json(stdout, &explanation, ats_args_flag(args, "rows"), err);
     else
         ats_explain_text(stdout, &explanation);
 out:

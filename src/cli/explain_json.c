@@ -67,7 +67,7 @@ static void add_lists(json_t *root, const ats_explanation *e)
     json_object_set_new(root, "stored", stored);
 }
 
-ats_code ats_explain_json(FILE *stream, const ats_explanation *e, ats_err *err)
+ats_code ats_explain_json(FILE *stream, const ats_explanation *e, bool rows, ats_err *err)
 {
     json_t *root = json_pack(
         "{s:I, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:s, s:I}", "case",
@@ -90,6 +90,7 @@ ats_code ats_explain_json(FILE *stream, const ats_explanation *e, ats_err *err)
     }
     json_decref(numbers);
     add_lists(root, e);
+    json_object_set_new(root, "edit", ats_explain_edit_json(e, rows));
     const int status = json_dumpf(root, stream, JSON_INDENT(1) | JSON_REAL_PRECISION(15));
     json_decref(root);
     if (status != 0) return ats_fail(err, ATS_E_IO, "the JSON explanation could not be printed");

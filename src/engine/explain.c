@@ -33,6 +33,30 @@ out:
     return rc;
 }
 
+/* The chosen heads that share the explained head's key head, and its place among them. */
+static ats_code use_group(const ats_explain_case *found, ats_explanation *out, ats_build *ctx,
+                          int64_t *place, ats_err *err)
+{
+    ats_group *groups = NULL;
+    int64_t count = 0;
+    ats_code rc;
+    ATS_TRY(ats_select_groups(&out->arena, &found->plan->selection, found->layer, &groups, &count,
+                              err));
+    for (int64_t g = 0; g < count; g++)
+        for (int64_t h = 0; h < groups[g].n_heads; h++)
+            if (groups[g].heads[h] == out->head) {
+                ctx->kv_head = groups[g].kv_head;
+                ctx->n_heads = groups[g].n_heads;
+                ctx->heads = groups[g].heads;
+                *place = h;
+                return ATS_OK;
+            }
+    rc = ats_fail(err, ATS_E_INPUT, "head %lld was not chosen by the suite in layer %lld",
+                  (long long)out->head, (long long)out->layer);
+out:
+    return rc;
+}
+
 static ats_code build(ats_explain_cell *cell, const loaded *tensors, const char *case_id,
                       ats_err *err)
 {
@@ -40,9 +64,13 @@ static ats_code build(ats_explain_cell *cell, const loaded *tensors, const char 
     ats_explanation *out = cell->out;
     ats_build ctx = ats_plan_build(found->plan, found->sample, found->layer, found->variant,
                                    tensors->donors, tensors->count, &out->arena);
+    int64_t place = 0;
     ats_code rc;
-    ctx.kv_head = out->head / (cell->layer->n_q_heads / cell->layer->n_kv_heads);
+    ATS_TRY(use_group(found, out, &ctx, &place, err));
     ATS_TRY(ats_perturb_build(&ctx, &cell->built, err));
+    /* Queries of the whole group were made, as in the run; this problem has one head of them. */
+    if (cell->built.edit.q != NULL)
+        cell->built.edit.q += place * ctx.n_probes * cell->layer->d_qk;
     if (cell->built.skipped)
         rc = ats_fail(err, ATS_E_INPUT,
                       "case %s was skipped in layer %lld, so there is nothing to explain: %s",
@@ -147,6 +175,10 @@ static ats_code explain(const ats_explain_options *options, const ats_explain_ca
     ATS_TRY(make_problem(&cell, &tensors.own, err));
     ATS_TRY(copy_names(found, out, err));
     copy_contract(&cell, out);
+    out->edit = cell.built.edit;
+    if (out->edit.q != NULL) out->edit.q += cell.row * cell.layer->d_qk;
+    out->d_qk = cell.layer->d_qk;
+    out->d_v = cell.layer->d_v;
     ATS_TRY(ats_explain_routes(&cell, options->top > 0 ? options->top : 8, err));
     ATS_TRY(ats_explain_numbers(&cell, err));
     ATS_TRY(copy_keys(out, out->top, out->n_top, err));

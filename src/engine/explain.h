@@ -8,6 +8,7 @@
 #define ATS_ENGINE_EXPLAIN_H
 
 #include "base/arena.h"
+#include "base/edit.h"
 #include "metrics/laws.h"
 
 typedef struct ats_explain_options {
@@ -64,6 +65,8 @@ typedef struct ats_explanation {
     int64_t window, chunk;
     double sink; /* NaN: none */
     const char *script;
+    ats_edit edit;     /* of this head's key head; edit.q: the explained row alone */
+    int64_t d_qk, d_v;
     int64_t query_delta;
     double lse_base, lse, null_base, null_variant;
     int64_t legal_base, legal;

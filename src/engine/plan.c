@@ -111,6 +111,8 @@ ats_build ats_plan_build(const ats_plan *plan, int64_t sample, int64_t layer, in
         .variant_id = v->base_id,
         .target = suite->target,
         .allow_past_max = suite->allow_past_max,
+        .n_probes = chosen->n_probes,
+        .probes = chosen->probes,
     };
 }
 

@@ -35,6 +35,8 @@ static ats_code build_one(void *ctx, int64_t i, int worker, ats_err *err)
     ats_build build = ats_plan_build(work->plan, work->sample, work->layer, work->first + i,
                                      work->donors, work->n_donors, &work->arenas[worker]);
     build.kv_head = work->group->kv_head;
+    build.n_heads = work->group->n_heads;
+    build.heads = work->group->heads;
     ats_err mine = {.code = ATS_OK};
     const ats_code rc = ats_perturb_build(&build, &work->built[i], &mine);
     if (rc == ATS_OK) return ATS_OK;

@@ -1,8 +1,8 @@
 #include <math.h>
 
+#include "base/text.h"
 #include "perturb/family.h"
 #include "perturb/params.h"
-#include "perturb/text.h"
 
 static bool is_number(const ats_param_def *def)
 {
@@ -60,15 +60,11 @@ static void write_family(ats_text *text, const ats_family *family)
                  family->has_control ? "yes" : "no", family->has_positions ? "required" : "none");
 }
 
-static void write_all(ats_text *text, const void *ctx)
-{
-    int64_t count = 0;
-    const ats_family *const *families = ats_families(&count);
-    (void)ctx;
-    for (int64_t i = 0; i < count; i++) write_family(text, families[i]);
-}
-
 ats_code ats_families_markdown(ats_arena *arena, const char **out, ats_err *err)
 {
-    return ats_text_make(arena, write_all, NULL, out, err);
+    ats_text text = {.arena = arena, .err = err};
+    int64_t count = 0;
+    const ats_family *const *families = ats_families(&count);
+    for (int64_t i = 0; i < count; i++) write_family(&text, families[i]);
+    return ats_text_done(&text, out);
 }

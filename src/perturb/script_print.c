@@ -1,5 +1,5 @@
+#include "base/text.h"
 #include "perturb/script.h"
-#include "perturb/text.h"
 
 static void segment_line(ats_text *w, const ats_segment *s, const ats_edit *edit)
 {
@@ -28,29 +28,18 @@ static void segment_line(ats_text *w, const ats_segment *s, const ats_edit *edit
     ats_text_add(w, "\n");
 }
 
-typedef struct print_job {
-    const ats_edit *edit;
-    int64_t max_lines;
-} print_job;
-
-static void whole(ats_text *w, const void *ctx)
-{
-    const print_job *job = ctx;
-    const ats_edit *edit = job->edit;
-    const int64_t all = edit->n_segments;
-    const int64_t shown = job->max_lines > 0 && job->max_lines < all ? job->max_lines : all;
-    for (int64_t i = 0; i < shown; i++) segment_line(w, &edit->segments[i], edit);
-    if (shown < all) ats_text_add(w, "... %lld more segments\n", (long long)(all - shown));
-    if (edit->query_delta != 0)
-        ats_text_add(w, "probes moved by %+lld\n", (long long)edit->query_delta);
-    if (edit->temperature != 1) ats_text_add(w, "temperature x %g\n", edit->temperature);
-    if (edit->scale != 0) ats_text_add(w, "scale %.9g\n", edit->scale);
-    if (edit->q != NULL) ats_text_add(w, "queries replaced\n");
-}
-
 ats_code ats_edit_print(ats_arena *arena, const ats_edit *edit, int64_t max_lines, const char **out,
                         ats_err *err)
 {
-    const print_job job = {edit, max_lines};
-    return ats_text_make(arena, whole, &job, out, err);
+    ats_text w = {.arena = arena, .err = err};
+    const int64_t all = edit->n_segments;
+    const int64_t shown = max_lines > 0 && max_lines < all ? max_lines : all;
+    for (int64_t i = 0; i < shown; i++) segment_line(&w, &edit->segments[i], edit);
+    if (shown < all) ats_text_add(&w, "... %lld more segments\n", (long long)(all - shown));
+    if (edit->query_delta != 0)
+        ats_text_add(&w, "probes moved by %+lld\n", (long long)edit->query_delta);
+    if (edit->temperature != 1) ats_text_add(&w, "temperature x %g\n", edit->temperature);
+    if (edit->scale != 0) ats_text_add(&w, "scale %.9g\n", edit->scale);
+    if (edit->q != NULL) ats_text_add(&w, "queries replaced\n");
+    return ats_text_done(&w, out);
 }

@@ -45,6 +45,7 @@ bool ats_gates_read(ats_reader *reader, const ats_node *node, const ats_field *f
     if (reader->rc == ATS_OK)
         reader->rc = ATS_NEW0(reader->arena, node->count, &draft->gates, reader->err);
     if (reader->rc != ATS_OK) return false;
+    draft->n_gates = 0; /* a key given twice is read twice */
     bool good = true;
     for (int64_t i = 0; i < node->count; i++) {
         const bool read = read_one(reader, node->items[i], &draft->gates[draft->n_gates]);

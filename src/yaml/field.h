@@ -8,7 +8,7 @@
 #define ATS_YAML_FIELD_H
 
 #include "yaml/scalar.h"
-#include "yaml/text.h"
+#include "base/text.h"
 
 typedef enum ats_field_type {
     ATS_FIELD_TEXT,    /* const char * */

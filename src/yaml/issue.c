@@ -69,6 +69,34 @@ void ats_source_place(const ats_source *source, int64_t offset, int64_t *line, i
         *column += !continues(source->text[i]);
 }
 
+/* Bytes of the well-formed UTF-8 character at t, 0: it is none. */
+static int character_width(const unsigned char *t)
+{
+    const int width = t[0] < 0x80   ? 1
+                      : t[0] < 0xc2 ? 0
+                      : t[0] < 0xe0 ? 2
+                      : t[0] < 0xf0 ? 3
+                      : t[0] < 0xf5 ? 4
+                                    : 0;
+    for (int i = 1; i < width; i++)
+        if ((t[i] & 0xc0) != 0x80) return 0;
+    const bool overlong = (t[0] == 0xe0 && t[1] < 0xa0) || (t[0] == 0xf0 && t[1] < 0x90);
+    const bool outside = (t[0] == 0xed && t[1] > 0x9f) || (t[0] == 0xf4 && t[1] > 0x8f);
+    return overlong || outside ? 0 : width;
+}
+
+/* What a terminal or an XML file cannot take becomes '?', a tab a blank. */
+static void make_printable(char *text)
+{
+    for (unsigned char *t = (unsigned char *)text; *t != '\0';) {
+        const int width = character_width(t);
+        const bool c1 = t[0] == 0xc2 && t[1] < 0xa0;
+        if (width == 0 || *t < 0x20 || *t == 0x7f) *t = *t == '\t' ? ' ' : '?';
+        if (c1) t[0] = t[1] = '?';
+        t += width > 1 ? width : 1;
+    }
+}
+
 void ats_issue_add(ats_issues *issues, const ats_source *source, int64_t line, int64_t column,
                    const char *code, const char *fmt, ...)
 {
@@ -85,8 +113,7 @@ void ats_issue_add(ats_issues *issues, const ats_source *source, int64_t line, i
         while (end > 0 && continues(issue->text[end])) end--;
         memcpy(issue->text + end, "...", 4);
     }
-    for (char *c = issue->text; *c != '\0'; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f) *c = '?';
+    make_printable(issue->text);
 }
 
 static int by_place(const void *a, const void *b)
@@ -121,10 +148,10 @@ static int excerpt(const ats_issue *issue, char *out, size_t size)
         column += !continues(*text);
         if (column <= skip) continue;
         if (column > skip + SHOWN || used + 1 >= sizeof line) break;
-        const bool plain = (unsigned char)*text >= 0x20 && *text != 0x7f;
-        line[used++] = plain ? *text : *text == '\t' ? ' ' : '?';
+        line[used++] = *text != '\0' ? *text : '?';
     }
     line[used] = '\0';
+    make_printable(line);
     return snprintf(out, size, "\n    %s\n    %*s", line, (int)(issue->column - skip), "^");
 }
 

@@ -76,7 +76,10 @@ bool ats_read_int(ats_reader *reader, const ats_node *node, const char *what, in
         return false;
     }
     if (value < min || value > max) {
-        if (max == INT64_MAX)
+        if (min == max)
+            ats_issue_at(reader->issues, node, "E-range", "%s: %lld is not %lld, the only value",
+                         what, (long long)value, (long long)min);
+        else if (max == INT64_MAX)
             ats_issue_at(reader->issues, node, "E-range", "%s: %lld is below the least value %lld",
                          what, (long long)value, (long long)min);
         else

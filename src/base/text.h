@@ -1,7 +1,7 @@
 /* Text that grows: for schema, reference and canonical documents.
  * Ownership: the characters live in the arena. The first failure stays in `rc`. */
-#ifndef ATS_YAML_TEXT_H
-#define ATS_YAML_TEXT_H
+#ifndef ATS_BASE_TEXT_H
+#define ATS_BASE_TEXT_H
 
 #include "base/arena.h"
 

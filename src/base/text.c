@@ -1,4 +1,4 @@
-#include "yaml/text.h"
+#include "base/text.h"
 
 #include <ctype.h>
 #include <stdbool.h>
