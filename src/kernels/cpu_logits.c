@@ -104,7 +104,8 @@ static const float *key_rows(const ats_cpu_worker *worker, const ats_cpu_variant
     const ats_problem *p = variant->base->problem;
     if (keys->side) return variant->edit->side.k + keys->first * p->d_qk;
     if (p->k_dtype == ATS_F32) return (const float *)p->k + keys->first * p->d_qk;
-    ats_widen(p->k_dtype, p->k, keys->first * p->d_qk, keys->keys * p->d_qk, worker->k_panel);
+    variant->base->ops->widen(p->k_dtype, p->k, keys->first * p->d_qk, keys->keys * p->d_qk,
+                              worker->k_panel);
     return worker->k_panel;
 }
 
@@ -149,9 +150,13 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
 void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, float *panel)
 {
     const ats_problem *p = base->problem;
+    if (p->d_v == base->width) {
+        base->ops->widen(p->v_dtype, p->v, first * p->d_v, keys * p->d_v, panel);
+        return;
+    }
     for (int64_t i = 0; i < keys; i++) {
         float *row = panel + i * base->width;
-        ats_widen(p->v_dtype, p->v, (first + i) * p->d_v, p->d_v, row);
+        base->ops->widen(p->v_dtype, p->v, (first + i) * p->d_v, p->d_v, row);
         memset(row + p->d_v, 0, (size_t)(base->width - p->d_v) * sizeof *row);
     }
 }

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/half.h"
 #include "base/status.h"
 
 enum { ATS_CPU_LANES = 16 }; /* padding of rows and of value columns, floats */
@@ -45,6 +46,8 @@ typedef struct ats_cpu_pair {
 
 typedef struct ats_cpu_ops {
     const char *name;
+    /* out[i] = source[first + i], i < count, widened exactly. */
+    void (*widen)(ats_dtype dtype, const void *source, int64_t first, int64_t count, float *out);
     /* c[i, j] = sum_t a[i a_row + t a_step] b[t, j], t ascending; n and ldb multiples of 16. */
     void (*gemm)(int64_t m, int64_t n, int64_t k, const float *a, int64_t a_row, int64_t a_step,
                  const float *b, int64_t ldb, float *c, int64_t ldc);

@@ -332,8 +332,36 @@ static void ops_axpy(int64_t count, float g, const float *x, float *y)
     for (; i < count; i++) y[i] += g * x[i];
 }
 
+/* bfloat16: the upper half of a float. binary16: moved to the float's exponent and mantissa, then
+ * times 2^112 for the bias, which is exact for subnormals too; inf and NaN get the full exponent.
+ */
+static void ops_widen(ats_dtype dtype, const void *source, int64_t first, int64_t count, float *out)
+{
+    const uint16_t *words = (const uint16_t *)source + first;
+    if (dtype == ATS_F32) {
+        memcpy(out, (const float *)source + first, (size_t)count * sizeof *out);
+    } else if (dtype == ATS_BF16) {
+        for (int64_t i = 0; i < count; i++) {
+            const uint32_t bits = (uint32_t)words[i] << 16;
+            memcpy(out + i, &bits, sizeof bits);
+        }
+    } else {
+        for (int64_t i = 0; i < count; i++) {
+            const uint32_t word = words[i], low = (word & 0x7fffu) << 13;
+            float size;
+            uint32_t bits;
+            memcpy(&size, &low, sizeof size);
+            size *= 0x1p112f;
+            memcpy(&bits, &size, sizeof bits);
+            bits |= (low >= 0x0f800000u ? 0x7f800000u : 0u) | (word & 0x8000u) << 16;
+            memcpy(out + i, &bits, sizeof bits);
+        }
+    }
+}
+
 const ats_cpu_ops OPS_TABLE = {
     .name = OPS_NAME,
+    .widen = ops_widen,
     .gemm = ops_gemm,
     .logits = ops_logits,
     .mask = ops_mask,

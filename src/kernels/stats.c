@@ -97,18 +97,19 @@ ats_code ats_stats_new(ats_arena *arena, const ats_problem *problem, bool pair, 
 static void clear_array(const ats_stats_array *array, int64_t rows)
 {
     const int64_t count = rows * array->per_row;
-    for (int64_t i = 0; i < count; i++) {
-        switch (array->type) {
-        case ATS_ARRAY_F64:
-            ((double *)*array->place)[i] = (double)NAN;
-            break;
-        case ATS_ARRAY_F32:
-            ((float *)*array->place)[i] = NAN;
-            break;
-        case ATS_ARRAY_I64:
-            ((int64_t *)*array->place)[i] = array->blank;
-            break;
-        }
+    double *f64 = *array->place;
+    float *f32 = *array->place;
+    int64_t *i64 = *array->place;
+    switch (array->type) {
+    case ATS_ARRAY_F64:
+        for (int64_t i = 0; i < count; i++) f64[i] = (double)NAN;
+        break;
+    case ATS_ARRAY_F32:
+        for (int64_t i = 0; i < count; i++) f32[i] = NAN;
+        break;
+    case ATS_ARRAY_I64:
+        for (int64_t i = 0; i < count; i++) i64[i] = array->blank;
+        break;
     }
 }
 
