@@ -47,7 +47,7 @@ static const char *const shape_names[] = {[ATS_SHAPE_SCALAR] = "",
                                           [ATS_SHAPE_SPAN] = "[span]",
                                           [ATS_SHAPE_PART] = "[part]",
                                           [ATS_SHAPE_TOP] = "[k]",
-                                          [ATS_SHAPE_READOUT] = "[readout, span]",
+                                          [ATS_SHAPE_READOUT] = "[readout_direction, span]",
                                           [ATS_SHAPE_VECTOR] = "[span, dv]"};
 
 static void write_row(FILE *f, const ats_metric *m)

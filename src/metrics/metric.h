@@ -14,7 +14,7 @@ typedef enum ats_metric_shape {
     ATS_SHAPE_SPAN,    /* [head, probe, span] */
     ATS_SHAPE_PART,    /* [head, probe, part] */
     ATS_SHAPE_TOP,     /* [head, probe, k] */
-    ATS_SHAPE_READOUT, /* [head, probe, readout, span] contribution along a readout direction */
+    ATS_SHAPE_READOUT, /* [head, probe, readout_direction, span] */
     ATS_SHAPE_VECTOR   /* [head, probe, span, d_v] only with `vectors: true` */
 } ats_metric_shape;
 

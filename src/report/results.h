@@ -12,8 +12,9 @@
 enum { ATS_TYPE_F64, ATS_TYPE_I64, ATS_TYPE_TEXT, ATS_TYPE_BOOL };
 
 /* A coordinate along one axis ("case", "sample", "layer", "head", "probe"; "span", "part", "k",
- * "readout", "dv"). name == axis: it is the axis's scale; an axis without one gets its indices (or
- * names). Any other name must not be an axis's ("sample_index" and not "sample" along "case"). */
+ * "readout_direction", "dv"). name == axis: it is the axis's scale; an axis without one gets its
+ * indices (or names). Any other name must not be an axis's ("sample_index" and not "sample" along
+ * "case"). */
 typedef struct ats_coordinate {
     const char *name, *axis;
     int type; /* ATS_TYPE_* */
@@ -113,7 +114,7 @@ void ats_result_close(ats_result_file *file);
 typedef struct ats_result_variable {
     int rank;
     int64_t extent[6];
-    char axis[6][16];
+    char axis[6][24];
     double *values; /* free() */
 } ats_result_variable;
 ATS_MUST_CHECK ats_code ats_result_read(ats_result_file *file, const char *name,

@@ -1,8 +1,8 @@
 #include "h5/chunks.h"
 #include "report/results_private.h"
 
-static const char *const axis_names[ATS_N_AXES] = {"case", "sample", "layer", "head",    "probe",
-                                                   "span", "part",   "k",     "readout", "dv"};
+static const char *const axis_names[ATS_N_AXES] = {
+    "case", "sample", "layer", "head", "probe", "span", "part", "k", "readout_direction", "dv"};
 
 const char *ats_results_axis_name(ats_results_axis axis) { return axis_names[axis]; }
 
