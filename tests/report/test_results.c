@@ -361,6 +361,7 @@ static void test_bytes_of_a_plan(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_full_disk), /* forks, so before any thread is made */
         cmocka_unit_test(test_round_trip),
         cmocka_unit_test(test_small_pieces),
         cmocka_unit_test(test_coordinates_and_attributes),
@@ -369,7 +370,6 @@ int main(void)
         cmocka_unit_test(test_abort_leaves_nothing),
         cmocka_unit_test(test_incomplete_and_foreign_files_are_refused),
         cmocka_unit_test(test_unwritable_folder),
-        cmocka_unit_test(test_full_disk),
         cmocka_unit_test(test_bad_coordinates_and_compression),
         cmocka_unit_test(test_bytes_of_a_plan),
     };

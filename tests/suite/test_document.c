@@ -144,7 +144,7 @@ static void wrong_overrides_are_told(void **state)
     assert_says(err.text, "--set:1:1: error:", "path=value");
     must_refuse(WARM, "seed=", &err);
     assert_says(err.text, "path=value");
-    must_refuse(WARM, "seed.x=1", &err);
+    must_refuse(WARM, "suite.x=1", &err);
     assert_says(err.text, "is a single value");
     must_refuse(WARM, "sede=1", &err);
     assert_says(err.text, "did you mean 'seed'?");

@@ -86,6 +86,7 @@ static void bytes_that_are_no_text_are_refused(void **state)
     drop(&f);
     refused("a: \"x\\0y\"\n", "t.yaml:1:4", "NUL");
     refused("a: 1\nb: \xff\xfe\n", "t.yaml:2:4", "UTF-8");
+    refused("a: 1\nb: \xff\n", "t.yaml:2:4", "\n    b: ?\n");
     refused("a: \x01\n", "t.yaml:1:4", "UTF-8");
 }
 
