@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static bool reserve(ats_text *text, int64_t more)
 {
@@ -48,10 +49,20 @@ void ats_text_json(ats_text *text, const char *value)
     ats_text_add(text, "\"");
 }
 
+/* Words that some YAML readers take for a boolean, nothing or a number. */
+static bool is_ambiguous(const char *value)
+{
+    static const char *const words[] = {"true", "false", "yes", "no", "on", "off",
+                                        "null", "y",     "n",   "inf", "nan"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasecmp(value, words[i]) == 0) return true;
+    return false;
+}
+
 void ats_text_scalar(ats_text *text, const char *value)
 {
     const size_t length = strlen(value);
-    bool plain = length > 0 && isalpha((unsigned char)value[0]);
+    bool plain = length > 0 && isalpha((unsigned char)value[0]) && !is_ambiguous(value);
     for (size_t i = 0; i < length && plain; i++)
         plain = isalnum((unsigned char)value[i]) || strchr("_-./", value[i]) != NULL;
     if (plain)
