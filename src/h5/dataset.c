@@ -283,9 +283,10 @@ ats_code ats_h5_expect_stored(const ats_h5_dataset *dataset, bool sparse, ats_er
                            (long long)machine_memory());
     if (sparse && dataset->chunked) return ATS_OK;
     const int64_t ratio = dataset->n_filters > 0 ? BEST_RATIO : 1;
-    if (dataset->stored >= bytes / ratio && dataset->stored > 0) return ATS_OK;
+    const int64_t stored = (int64_t)H5Dget_storage_size(dataset->id);
+    if (stored >= bytes / ratio && stored > 0) return ATS_OK;
     return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
                        "should hold %lld bytes, but only %lld are stored; it was never written, "
                        "or the file is damaged",
-                       (long long)bytes, (long long)dataset->stored);
+                       (long long)bytes, (long long)stored);
 }
