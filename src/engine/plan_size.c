@@ -111,6 +111,7 @@ static ats_code make_shape(ats_plan *plan, ats_err *err)
     }
     plan->shape.n_cases = plan->n_cases;
     plan->shape.n_samples = selection->n_samples;
+    plan->shape.cases_per_sample = plan->suite->n_variants;
     plan->shape.n_layers = selection->n_layers;
     plan->shape.n_heads = selection->n_heads;
     plan->shape.n_probes = selection->n_probes;
