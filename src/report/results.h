@@ -93,10 +93,6 @@ ATS_MUST_CHECK ats_code ats_results_coordinates(ats_results *results,
 ATS_MUST_CHECK ats_code ats_results_write(ats_results *results, int64_t sample, int64_t layer,
                                           int64_t case_start, int64_t n_cases,
                                           const ats_block *blocks, int64_t n_blocks, ats_err *err);
-/* A coordinate that is known only after the work (status, realised cosine, ...): written after the
- * blocks, before finish; it is not among options->coordinates. */
-ATS_MUST_CHECK ats_code ats_results_coordinate(ats_results *results,
-                                               const ats_coordinate *coordinate, ats_err *err);
 /* Late root attributes (timings are not among them: equal runs give equal bytes), then `complete`,
  * close, fsync, rename. Frees. */
 ATS_MUST_CHECK ats_code ats_results_finish(ats_results *results, const ats_attribute *attributes,
