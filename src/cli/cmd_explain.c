@@ -44,18 +44,18 @@ const ats_command ats_cmd_explain = {
     .min_operands = 1,
     .max_operands = 1,
     .summary = "Spell out one cell of a result so that a calculator can follow.",
-    .examples =
-        "attnstress explain out.h5 --case 12 --layer 5 --head 2\n"
-        "attnstress explain out.h5 --case 's00:near-duplicates/overlay/count=4' --layer 5 --head 2 "
-        "--probe 0\n"
-        "attnstress explain out.h5 --case 12 --layer 5 --head 2 --capture moved/capture.h5 --json",
-    .details =
-        "The case's edit is built again from the suite stored in the result, and both routes are\n"
-        "computed in double by the reference backend: the script, the log-sum-exp and mass of\n"
-        "every span before and after, the split of the target's log mass into its own logits and\n"
-        "the competition, the five parts of the change of the output, the heaviest keys with\n"
-        "their tokens, the rows that were inserted, and the laws this edit obeys. Numbers stored\n"
-        "in the result stand beside the ones computed here.",
+    .examples = "attnstress explain out.h5 --case 12 --layer 5 --head 2\n"
+                "attnstress explain out.h5 --case 's00:dup/overlay/span=gold,copies=4#0' \\\n"
+                "    --layer 5 --head 2 --probe 0\n"
+                "attnstress explain out.h5 --case 12 --layer 5 --head 2 \\\n"
+                "    --capture moved/capture.h5 --json",
+    .details = "The case's edit is built again from the suite stored in the result, and\n"
+               "both routes are computed in double by the reference backend: the script,\n"
+               "the log-sum-exp and mass of every span before and after, the split of the\n"
+               "target's log mass into its own logits and the competition, the five parts\n"
+               "of the change of the output, the heaviest keys with their tokens, the rows\n"
+               "that were inserted, and the laws this edit obeys. Numbers stored in the\n"
+               "result stand beside the ones computed here.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run,

@@ -118,12 +118,11 @@ const ats_command ats_cmd_synth = {
         "attnstress synth -o rope.h5 --rope half --gold-mass 0.6 --distractors 8\n"
         "attnstress synth -o long.h5 --keys 131072 --samples 1 --layers 1 --dtype float16\n"
         "attnstress synth -o gemma-like.h5 --rope half --window 512 --softcap 50 --d-qk 256",
-    .details =
-        "Every span's mass at every head and probe is the number asked for, up to the precision\n"
-        "of the stored words; the truth file states what it really is, computed in double from\n"
-        "those words, with the number of exact copies of the strongest distractor (inserted in\n"
-        "overlay) at which gold keeps half of its mass. Equal options give equal bytes, whatever\n"
-        "the number of threads.",
+    .details = "Every span's mass at every head and probe is the number asked for, up to\n"
+               "the precision of the stored words. The truth file states what it really\n"
+               "is, computed in double from those words, and the number of exact copies of\n"
+               "the strongest distractor (inserted in overlay) at which gold keeps half of\n"
+               "its mass. Equal options give equal bytes, whatever the number of threads.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run,

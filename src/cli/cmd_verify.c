@@ -14,7 +14,7 @@ static const ats_option options[] = {
     {"law-samples", 0, ATS_OPT_VALUE, "N",
      "Run the laws on the first N of those samples (2; 0: all).", false},
     {"target", 0, ATS_OPT_VALUE, "SPAN",
-     "Span, by name or role, that the edits aim at (gold, or the first).", false},
+     "Span the edits aim at, by name or role (gold, or the first).", false},
     {"backend", 0, ATS_OPT_VALUE, "NAME", "Backend under test (auto).", false},
     {"json", 0, ATS_OPT_FLAG, NULL, "Print the table as JSON.", false},
 };
@@ -156,13 +156,14 @@ const ats_command ats_cmd_verify = {
     .examples = "attnstress verify capture.h5\n"
                 "attnstress verify capture.h5 --law-samples 0 --json > verify.json\n"
                 "attnstress verify big.h5 --samples 1 --layers 2",
-    .details =
-        "Parity compares attention over the stored words with the output and log-sum-exp that\n"
-        "the model itself gave, at every sample, layer, head and probe. The laws are identities\n"
-        "that hold for any attention: rows inserted in overlay scale every old weight by the\n"
-        "same factor, a masked window gives its mass to the rest in proportion, swapped values\n"
-        "change no weight, and so on; they run on edits of this very capture. Agreement compares\n"
-        "the backend with the double-precision reference. Exit status 1 when a check fails.",
+    .details = "Parity compares attention over the stored words with the output and\n"
+               "log-sum-exp that the model itself gave, at every sample, layer, head and\n"
+               "probe. The laws are identities that hold for any attention: rows inserted\n"
+               "in overlay scale every old weight by one factor, a masked window gives its\n"
+               "mass to the rest in proportion, swapped values change no weight, and so\n"
+               "on; they run on edits of this very capture. Agreement compares the backend\n"
+               "with the double-precision reference. A residual is the worst seen, beside\n"
+               "the bound it must keep to there. Exit status 1 when a check fails.",
     .options = options,
     .n_options = sizeof options / sizeof *options,
     .run = run,

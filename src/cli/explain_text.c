@@ -128,8 +128,10 @@ static void print_key(FILE *f, const ats_explain_key *key)
     print_number(f, "%10.6f", key->weight);
     fprintf(f, "  ");
     print_token(f, key->text);
-    if (key->span[0]) fprintf(f, " %s", key->span);
-    if (key->donor[0]) fprintf(f, ", from %s row %lld", key->donor, (long long)key->donor_row);
+    if (key->donor[0])
+        fprintf(f, " %s:%lld", key->donor, (long long)key->donor_row);
+    else if (key->span[0])
+        fprintf(f, " %s", key->span);
     fprintf(f, "\n");
 }
 
@@ -139,7 +141,7 @@ static void print_keys(FILE *f, const ats_explanation *e)
     fprintf(f, "\nheaviest keys of either route (weight = exp(logit - L))\n%s", head);
     for (int64_t i = 0; i < e->n_top; i++) print_key(f, &e->top[i]);
     if (e->n_inserted == 0) return;
-    fprintf(f, "\ninserted rows\n%s", head);
+    fprintf(f, "\ninserted rows, with the donor sample and row they come from\n%s", head);
     for (int64_t i = 0; i < e->n_inserted && i < INSERTED_LINES; i++) print_key(f, &e->inserted[i]);
     if (e->n_inserted > INSERTED_LINES)
         fprintf(f, "  and %lld more\n", (long long)(e->n_inserted - INSERTED_LINES));

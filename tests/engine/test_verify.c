@@ -281,6 +281,54 @@ static void lists_what_does_not_apply(void **state)
     not_applicable(drop_spans, "overlay", "no span");
 }
 
+/* Captures with stored masks, biases, segments and ALiBi. Their out and lse are dropped: synth
+ * computed them without. */
+static void add_keep(ats_sample *sample, ats_layer *layer, ats_attention *t)
+{
+    const int64_t n = sample->n_probes * sample->n_keys;
+    drop_results(sample, layer, t);
+    t->keep = malloc((size_t)n);
+    assert_non_null(t->keep);
+    for (int64_t i = 0; i < n; i++) t->keep[i] = i % 7 != 3;
+}
+
+static void add_bias(ats_sample *sample, ats_layer *layer, ats_attention *t)
+{
+    const int64_t n = layer->n_q_heads * sample->n_probes * sample->n_keys;
+    drop_results(sample, layer, t);
+    t->bias_heads = layer->n_q_heads;
+    t->bias = malloc((size_t)n * sizeof *t->bias);
+    assert_non_null(t->bias);
+    for (int64_t i = 0; i < n; i++) t->bias[i] = (float)(i % 11) * 0.25F;
+}
+
+static int32_t segments[200];
+
+static void add_segments(ats_sample *sample, ats_layer *layer, ats_attention *t)
+{
+    drop_results(sample, layer, t);
+    for (int64_t i = 0; i < sample->n_keys; i++) segments[i] = i < 60;
+    sample->segment = segments;
+}
+
+static const float slopes[] = {0.01F, 0.02F, 0.04F, 0.08F};
+
+static void add_alibi(ats_sample *sample, ats_layer *layer, ats_attention *t)
+{
+    drop_results(sample, layer, t);
+    layer->positions = ATS_POSITIONS_ALIBI;
+    layer->alibi_slope = slopes;
+}
+
+static void holds_with_masks_and_biases(void **state)
+{
+    (void)state;
+    not_applicable(add_keep, "duplicates", "a copy is not");
+    not_applicable(add_bias, "duplicates", "a copy is not");
+    not_applicable(add_segments, "duplicates", "a copy is not");
+    not_applicable(add_alibi, "parity.lse", "lacks the model's own LSE");
+}
+
 /* A model that rounds its output to bfloat16 is not a mismatch. */
 static void round_out(ats_sample *sample, ats_layer *layer, ats_attention *t)
 {
@@ -303,6 +351,7 @@ int main(void)
         cmocka_unit_test(finds_what_was_tampered_with),
         cmocka_unit_test(lists_what_does_not_apply),
         cmocka_unit_test(allows_a_rounded_output),
+        cmocka_unit_test(holds_with_masks_and_biases),
     };
     return cmocka_run_group_tests(tests, make_directory, remove_directory);
 }
