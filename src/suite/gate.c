@@ -139,12 +139,14 @@ static void refuse_idle(ats_reader *reader, const ats_suite *suite, const ats_ga
         const ats_gate one = {.n_where = 1, .where = &draft->where.clauses[i]};
         if (matches(suite, &one) > 0) continue;
         ats_issue_at(reader->issues, draft->where.node->entries[i].value, "E-no-match",
-                     "gate '%.60s' judges no case: no variant has such a '%s'", draft->gate.name,
-                     draft->where.clauses[i].key);
+                     "gate '%.60s' judges no case: no variant has such a '%s'; correct it or take "
+                     "the gate away",
+                     draft->gate.name, draft->where.clauses[i].key);
         return;
     }
     ats_issue_at(reader->issues, draft->where.node, "E-no-match",
-                 "gate '%.60s' judges no case: no variant meets all these clauses together",
+                 "gate '%.60s' judges no case: no variant meets all these clauses together; "
+                 "correct them or take the gate away",
                  draft->gate.name);
 }
 
