@@ -15,6 +15,7 @@ target_compile_options(ats_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wstrict-prototypes -Wmissing-prototypes
   -Wcast-qual -Wvla -Wswitch-enum -Wdouble-promotion
   -ffp-contract=off
+  -fno-strict-aliasing # tables of typed pointers are filled through void **
   $<$<BOOL:${ATS_WERROR}>:-Werror>)
 if(ATS_SANITIZE)
   target_compile_options(ats_flags INTERFACE -fsanitize=address,undefined -fno-omit-frame-pointer

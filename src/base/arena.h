@@ -40,10 +40,17 @@ ATS_MUST_CHECK ats_code ats_arena_printf(ats_arena *arena, const char **out, ats
 void ats_arena_reset(ats_arena *arena);
 void ats_arena_fini(ats_arena *arena);
 
-/* ATS_NEW(arena, count, &pointer, err): typed allocation. */
-#define ATS_NEW(arena, count, out, err)                                                \
-    ats_arena_alloc((arena), (int64_t)(count), sizeof **(out), (void **)(out), (err))
-#define ATS_NEW0(arena, count, out, err)                                               \
-    ats_arena_zalloc((arena), (int64_t)(count), sizeof **(out), (void **)(out), (err))
+/* ATS_NEW(arena, count, &pointer, err): typed allocation; the pointer is written through its own
+ * type (a store through void ** would break the aliasing rules), and only on success. */
+#define ATS_NEW(arena, count, out, err) ATS_NEW_BY_(ats_arena_alloc, arena, count, out, err)
+#define ATS_NEW0(arena, count, out, err) ATS_NEW_BY_(ats_arena_zalloc, arena, count, out, err)
+#define ATS_NEW_BY_(alloc, arena, count, out, err)                                     \
+    __extension__({                                                                    \
+        void *ats_new_memory_ = NULL;                                                  \
+        const ats_code ats_new_rc_ =                                                   \
+            alloc((arena), (int64_t)(count), sizeof **(out), &ats_new_memory_, (err)); \
+        if (ats_new_rc_ == ATS_OK) *(out) = ats_new_memory_;                           \
+        ats_new_rc_;                                                                   \
+    })
 
 #endif
