@@ -25,6 +25,10 @@ typedef struct ats_contract {
     ats_rope rope;
 } ats_contract;
 
+/* A stored bias of this or less hides its key: beside a number of that size no score and no count of
+ * keys is left in a sum, so planes filled with the lowest float of bfloat16 or float32 are masks. */
+#define ATS_BIAS_HIDES (-1e30F)
+
 /* Legal by causality, window and chunk (masks, segments and edits are the caller's). */
 bool ats_legal_position(const ats_contract *contract, int64_t pos_q, int64_t pos_k);
 

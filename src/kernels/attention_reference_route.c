@@ -176,6 +176,7 @@ static bool visible(const ats_problem *p, const ref_entry *e, int64_t row, int64
     if (c->window > 0 && !c->causal && -back >= c->window) return false;
     if (c->chunk > 0 && chunk_of(e->position, c->chunk) != chunk_of(q_pos, c->chunk)) return false;
     if (e->base < 0) return true;
+    if (p->bias != NULL && p->bias[row][e->base] <= ATS_BIAS_HIDES) return false;
     if (p->key_segment != NULL && p->key_segment[e->base] != p->q_segment[row]) return false;
     return p->keep == NULL || p->keep[(row % p->n_probes) * p->n_keys + e->base] != 0;
 }

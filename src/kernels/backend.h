@@ -49,7 +49,7 @@ typedef struct ats_problem {
     const float *alibi_slope; /* [n_rows] or NULL */
     const uint8_t *keep;      /* [n_probes, n_keys] or NULL; inserted rows are always kept */
     const float *const *bias; /* [n_rows] pointers to [n_keys], or NULL; inserted rows have bias 0;
-                               * finite wherever the key is legal */
+                               * <= ATS_BIAS_HIDES: the key is illegal, else finite */
 
     int64_t n_regions;
     const ats_region *regions;

@@ -81,6 +81,7 @@ static void fill_plane(const ats_problem *p, int64_t lanes, float *plane)
             float x = 0.0f;
             if (row < p->n_rows) {
                 if (p->bias != NULL) x = p->bias[row][i];
+                if (x <= ATS_BIAS_HIDES) x = -INFINITY;
                 const bool kept =
                     p->keep == NULL || p->keep[(row % p->n_probes) * p->n_keys + i] != 0;
                 const bool own = p->key_segment == NULL || p->key_segment[i] == p->q_segment[row];

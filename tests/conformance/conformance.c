@@ -34,7 +34,9 @@ static void test_random_problems(void **state)
 {
     (void)state;
     report r = {.path = conformance_path()};
-    for (uint64_t seed = 1; seed <= 40; seed++) {
+    /* The reference against itself only shows that it repeats: a few seeds do. */
+    const uint64_t seeds = conformance_path() == ATS_BAR_DOUBLE ? 4 : 16;
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         problem_spec spec;
         problem_spec_draw(seed, &spec);
         conformance_check(&r, &spec, EDIT_KINDS + 3);
@@ -50,15 +52,15 @@ static void test_head_sizes_and_types(void **state)
     static const int64_t KEYS[] = {1, 31, 33, 65, 257};
     (void)state;
     report r = {.path = conformance_path()};
-    for (uint64_t i = 0; i < 21; i++) {
+    for (uint64_t i = 0; i < 14; i++) {
         const problem_spec spec = {.seed = 100 + i,
                                    .d_qk = WIDTHS[i % 7][0],
                                    .d_v = WIDTHS[i % 7][1],
-                                   .dtype = (ats_dtype)(i / 7),
+                                   .dtype = (ats_dtype)(i % 3),
                                    .group = GROUPS[i % 4],
                                    .n_probes = 2,
                                    .n_keys = KEYS[i % 5],
-                                   .rope = (ats_rope_layout)(i % 3),
+                                   .rope = (ats_rope_layout)(i / 2 % 3),
                                    .sink = i % 2 == 1,
                                    .gaps = i % 4 == 0};
         conformance_check(&r, &spec, EDIT_KINDS);
@@ -122,14 +124,23 @@ static void test_same_bits(void **state)
     }
 }
 
+/* For the test runner: this machine cannot run what was asked for. */
+enum { SKIPPED = 77 };
+
 int main(int argc, char **argv)
 {
     ats_err err = {.code = ATS_OK};
-    if (argc != 2 || ats_backend_find(argv[1], &conformance_backend, &err) != ATS_OK ||
-        ats_backend_find("reference", &conformance_reference, &err) != ATS_OK) {
-        fprintf(stderr, "usage: test_conformance BACKEND: %s\n", err.text);
+    if (argc != 2) {
+        fprintf(stderr, "usage: test_conformance BACKEND\n");
         return 3;
     }
+    ats_code rc = ats_backend_find("reference", &conformance_reference, &err);
+    if (rc == ATS_OK) rc = ats_backend_find(argv[1], &conformance_backend, &err);
+    if (rc != ATS_OK) {
+        fprintf(stderr, "%s\n", err.text);
+        return rc == ATS_E_DEVICE || rc == ATS_E_UNSUPPORTED ? SKIPPED : 3;
+    }
+    fprintf(stderr, "%s: %s\n", argv[1], conformance_backend->detail());
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_problems),
         cmocka_unit_test(test_head_sizes_and_types),

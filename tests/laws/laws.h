@@ -9,7 +9,7 @@
 
 extern const ats_backend *laws_backend;
 
-enum { LAW_SEEDS = 12 };
+enum { LAW_SEEDS = 8 };
 
 /* One random problem with one edit, evaluated. */
 typedef struct law_case {
