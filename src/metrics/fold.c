@@ -2,88 +2,83 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
+
+/* The loops of fold_body.h run on vectors of 8 doubles, compiled for three instruction sets. Lanes
+ * and their final sum are fixed by the source and nothing is contracted, so all give the same
+ * bits. */
+typedef double f64x8 __attribute__((vector_size(64)));
+typedef float f32x8 __attribute__((vector_size(32)));
+
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 enum { BLOCK = 256 };
 
-static double difference(const float *a, const float *b, int64_t i)
+static inline double difference(const float *a, const float *b, int64_t i)
 {
     return (a != NULL ? (double)a[i] : 0.0) - (b != NULL ? (double)b[i] : 0.0);
 }
 
+typedef struct operations {
+    double (*dot)(const float *a, const float *b, int64_t d);
+    double (*square)(const float *a, const float *b, int64_t d);
+    double (*form)(const double *gram, const float *a, const float *b, int64_t d);
+    void (*gram)(const float *w_o, int64_t d, int64_t d_model, double *gram);
+} operations;
+
+#define FOLD(name) name##_portable
+#define FOLD_TARGET
+#include "metrics/fold_body.h"
+#undef FOLD
+#undef FOLD_TARGET
+
+#if defined(__x86_64__)
+#define FOLD(name) name##_avx2
+#define FOLD_TARGET __attribute__((target("avx2")))
+#include "metrics/fold_body.h"
+#undef FOLD
+#undef FOLD_TARGET
+
+#define FOLD(name) name##_avx512
+#define FOLD_TARGET __attribute__((target("avx512f")))
+#include "metrics/fold_body.h"
+#undef FOLD
+#undef FOLD_TARGET
+#endif
+
+static const operations *chosen(void)
+{
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx512f")) return &operations_avx512;
+    if (__builtin_cpu_supports("avx2")) return &operations_avx2;
+#endif
+    return &operations_portable;
+}
+
 double ats_norm(const float *a, const float *b, int64_t d)
 {
-    double sum = 0;
-    if (a != NULL && b != NULL) {
-        for (int64_t i = 0; i < d; i++) {
-            const double x = (double)a[i] - (double)b[i];
-            sum += x * x;
-        }
-        return sqrt(sum);
-    }
+    if (a != NULL && b != NULL) return sqrt(chosen()->square(a, b, d));
     const float *x = a != NULL ? a : b;
-    if (x == NULL) return 0;
-    for (int64_t i = 0; i < d; i++) sum += (double)x[i] * (double)x[i];
-    return sqrt(sum);
+    return x == NULL ? 0 : sqrt(chosen()->dot(x, x, d));
 }
 
-double ats_dot(const float *a, const float *b, int64_t d)
-{
-    double sum = 0;
-    for (int64_t i = 0; i < d; i++) sum += (double)a[i] * (double)b[i];
-    return sum;
-}
-
-static double dot_long(const float *a, const float *b, int64_t n)
-{
-    /* four chains: the adds of one would wait for each other */
-    double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4) {
-        s0 += (double)a[i] * (double)b[i];
-        s1 += (double)a[i + 1] * (double)b[i + 1];
-        s2 += (double)a[i + 2] * (double)b[i + 2];
-        s3 += (double)a[i + 3] * (double)b[i + 3];
-    }
-    for (; i < n; i++) s0 += (double)a[i] * (double)b[i];
-    return (s0 + s1) + (s2 + s3);
-}
+double ats_dot(const float *a, const float *b, int64_t d) { return chosen()->dot(a, b, d); }
 
 void ats_fold_gram(const float *w_o, int64_t d, int64_t d_model, double *gram)
 {
-    for (int64_t i = 0; i < d; i++)
-        for (int64_t j = 0; j <= i; j++)
-            gram[i * d + j] = gram[j * d + i] =
-                dot_long(w_o + i * d_model, w_o + j * d_model, d_model);
+    chosen()->gram(w_o, d, d_model, gram);
 }
 
 void ats_fold_readout(const float *w_o, const float *r, int64_t d, int64_t d_model, double *row)
 {
-    for (int64_t i = 0; i < d; i++) row[i] = dot_long(w_o + i * d_model, r, d_model);
+    for (int64_t i = 0; i < d; i++) row[i] = ats_dot(w_o + i * d_model, r, d_model);
 }
 
 double ats_norm_gram(const double *gram, const float *a, const float *b, int64_t d)
 {
-    double sum = 0;
-    for (int64_t j0 = 0; j0 < d; j0 += BLOCK) {
-        const int64_t width = d - j0 < BLOCK ? d - j0 : BLOCK;
-        double x[BLOCK];
-        for (int64_t j = 0; j < width; j++) x[j] = difference(a, b, j0 + j);
-        for (int64_t i = 0; i < d; i++) {
-            const double *g = gram + i * d + j0;
-            double s0 = 0, s1 = 0, s2 = 0, s3 = 0;
-            int64_t j = 0;
-            for (; j + 4 <= width; j += 4) {
-                s0 += g[j] * x[j];
-                s1 += g[j + 1] * x[j + 1];
-                s2 += g[j + 2] * x[j + 2];
-                s3 += g[j + 3] * x[j + 3];
-            }
-            for (; j < width; j++) s0 += g[j] * x[j];
-            sum += difference(a, b, i) * ((s0 + s1) + (s2 + s3));
-        }
-    }
+    const double square = chosen()->form(gram, a, b, d);
     /* rounding can leave a form of a near-null vector a hair below zero; NaN stays */
-    return sum < 0 ? 0 : sqrt(sum);
+    return square < 0 ? 0 : sqrt(square);
 }
 
 double ats_norm_projected(const float *w_o, int64_t d_model, const float *a, const float *b,
