@@ -158,15 +158,20 @@ static int64_t tensor_bytes(const ats_plan *plan)
     return most;
 }
 
-/* Two costs, measured on this machine class: a logit with its value sum (per element of d), and
- * a recorded number. Good to a factor of about two. */
-static double estimate_seconds(const ats_plan *plan, int64_t cell_numbers)
+/* Three costs in processor seconds, measured on the nightly suite: an element of a side row made,
+ * a multiply of a logit or value sum, a number recorded. Good to a factor of about two. */
+static double estimate_seconds(const ats_plan *plan)
 {
-    const double per_multiply = 0.25e-9, per_number = 60e-9;
-    double multiplies = 0;
-    for (int64_t l = 0; l < plan->selection.n_layers; l++) {
+    const double per_element = 36e-9, per_multiply = 0.3e-9, per_number = 90e-9;
+    const int64_t n_layers = plan->selection.n_layers;
+    double multiplies = 0, elements = 0;
+    for (int64_t l = 0; l < n_layers; l++) {
         const ats_layer *layer = layer_at(plan, l);
         const double d = (double)(layer->d_qk + layer->d_v);
+        const double side = (double)plan->rows / (double)n_layers;
+        const double share = (double)(layer->n_q_heads / layer->n_kv_heads);
+        elements += side * d;
+        multiplies += side * d * share * (double)plan->selection.n_probes;
         for (int64_t s = 0; s < plan->selection.n_samples; s++) {
             const ats_chosen *chosen = &plan->selection.samples[s];
             const double rows = (double)(layer->n_q_heads * chosen->n_probes);
@@ -174,9 +179,9 @@ static double estimate_seconds(const ats_plan *plan, int64_t cell_numbers)
                 rows * d * (double)chosen->sample->n_keys * (1 + 2 * (double)plan->distinct_shifts);
         }
     }
-    const double numbers =
-        (double)cell_numbers * (double)plan->n_cases * (double)plan->selection.n_layers;
-    return (multiplies * per_multiply + numbers * per_number) / (double)ats_threads();
+    const double numbers = (double)plan->bytes_probe / 4;
+    return (elements * per_element + multiplies * per_multiply + numbers * per_number) /
+           (double)ats_threads();
 }
 
 ats_code ats_plan_sizes(ats_plan *plan, ats_err *err)
@@ -194,7 +199,7 @@ ats_code ats_plan_sizes(ats_plan *plan, ats_err *err)
     if (batch > plan->suite->n_variants) batch = plan->suite->n_variants;
     plan->batch = batch;
     plan->peak_bytes = 3 * tensor_bytes(plan) + batch * each + ((int64_t)96 << 20);
-    plan->seconds = estimate_seconds(plan, each / 4);
+    plan->seconds = estimate_seconds(plan);
 out:
     return rc;
 }
