@@ -74,7 +74,8 @@ static ats_code describe_filters(ats_h5_dataset *dataset, hid_t creation, ats_er
             return ats_h5_error(err, ATS_E_INPUT, dataset->file, dataset->name,
                                 "filter %d cannot be read", i);
         dataset->filter[i] = id;
-        if (id == ATS_H5_SHUFFLE && (n_values < 1 || values[0] != dataset->size))
+        if (id == ATS_H5_SHUFFLE && dataset->type < ATS_H5_TEXT &&
+            (n_values < 1 || values[0] != dataset->size))
             return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
                                "its shuffle filter is for elements of %u bytes, the elements have "
                                "%zu; the file is damaged",

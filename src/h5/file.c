@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "h5/heap.h"
 #include "h5/internal.h"
 #include "h5/zstd_filter.h"
 
@@ -113,6 +114,7 @@ ats_code ats_h5_open(const char *path, ats_h5_file *out, ats_err *err)
         rc = ats_h5_error(err, ATS_E_INPUT, &file, NULL, "cannot be opened as HDF5");
         goto out;
     }
+    ATS_TRY(ats_h5_heaps_check(&file, err));
     *out = file;
     return ATS_OK;
 out:

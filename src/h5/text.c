@@ -1,6 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "h5/chunks.h"
+#include "h5/grid.h"
+#include "h5/heap.h"
 #include "h5/internal.h"
 
 /* Strings are fetched in batches so that hostile lengths stop early. */
@@ -95,6 +98,56 @@ static hid_t memory_type(hid_t stored, bool variable)
     return type;
 }
 
+/* Places of a variable-length text in the file, [count, ATS_H5_REFERENCE]. *direct false: they
+ * cannot be reached without HDF5 (compact, unusual filters, a file being written). */
+static ats_code read_references(const ats_h5_dataset *dataset, const ats_h5_heaps *heaps,
+                                uint8_t *out, bool *direct, ats_err *err)
+{
+    ats_h5_dataset raw = *dataset;
+    raw.type = ATS_H5_U8;
+    raw.size = ATS_H5_REFERENCE;
+    *direct = true;
+    if (dataset->chunked && dataset->filter[0] != ATS_H5_SHUFFLE && ats_h5_pipeline_of(&raw).direct)
+        return ats_h5_read_box(&raw, NULL, NULL, false, out, err);
+    const haddr_t offset = dataset->chunked ? HADDR_UNDEF : H5Dget_offset(dataset->id);
+    if (offset != HADDR_UNDEF) {
+        const ats_code rc =
+            ats_h5_heaps_fetch(heaps, (int64_t)offset, dataset->count * ATS_H5_REFERENCE, out, err);
+        return rc == ATS_OK ? rc
+                            : ats_prepend(err, rc, "%s: %s", dataset->file->path, dataset->name);
+    }
+    *direct = false;
+    return ATS_OK;
+}
+
+static ats_code read_from_heaps(const source *from, ats_arena *arena, const char **out,
+                                bool *direct, ats_err *err)
+{
+    const ats_h5_dataset *dataset = from->dataset;
+    ats_h5_heaps heaps;
+    void *references = NULL;
+    int64_t total = 0;
+    ats_code rc = ats_h5_heaps_init(dataset->file, &heaps, err);
+    if (rc != ATS_OK) return rc;
+    ATS_TRY(ats_h5_malloc((size_t)dataset->count * ATS_H5_REFERENCE, &references, err));
+    ATS_TRY(read_references(dataset, &heaps, references, direct, err));
+    for (int64_t i = 0; *direct && i < dataset->count; i++) {
+        const uint8_t *reference = (const uint8_t *)references + i * ATS_H5_REFERENCE;
+        const char *text = NULL;
+        int64_t length = 0;
+        rc = ats_h5_heaps_text(&heaps, reference, &text, &length, err);
+        if (rc != ATS_OK) {
+            rc = ats_prepend(err, rc, "%s: %s", dataset->file->path, dataset->name);
+            goto out;
+        }
+        ATS_TRY(keep_text(from, text, strnlen(text, (size_t)length), &total, arena, &out[i], err));
+    }
+out:
+    free(references);
+    ats_h5_heaps_fini(&heaps);
+    return rc;
+}
+
 ats_code ats_h5_read_texts(const ats_h5_dataset *dataset, ats_arena *arena, const char *const **out,
                            ats_err *err)
 {
@@ -119,7 +172,10 @@ ats_code ats_h5_read_texts(const ats_h5_dataset *dataset, ats_arena *arena, cons
             rc = ats_h5_error(err, ATS_E_INPUT, file, dataset->name, "its strings cannot be read");
             goto out;
         }
-        ATS_TRY(read_all(&from, arena, texts, err));
+        bool done = false;
+        if (from.variable && file->size > 0)
+            ATS_TRY(read_from_heaps(&from, arena, texts, &done, err));
+        if (!done) ATS_TRY(read_all(&from, arena, texts, err));
     }
     *out = texts;
 out:

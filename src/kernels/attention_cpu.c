@@ -62,21 +62,27 @@ typedef struct cpu_run {
     void *ctx;
 } cpu_run;
 
-/* Statistics of the base (edit NULL) or of one variant. */
-static ats_code measure(ats_cpu_worker *worker, const ats_cpu_base *base, const ats_edit *edit,
-                        ats_stats *out, ats_err *err)
+static ats_code measure(ats_cpu_worker *worker, ats_cpu_variant *variant, ats_stats *out,
+                        ats_err *err)
+{
+    ats_code rc;
+    ATS_TRY(ats_cpu_fold(worker, variant, err));
+    if (variant->edit != NULL) ats_cpu_pair_masses(variant, &out->pair);
+    ats_cpu_route(variant, &out->route);
+    ATS_TRY(ats_cpu_vectors(worker, variant, out, err));
+    ATS_TRY(ats_cpu_scan(worker, variant, out, err));
+    if (variant->edit != NULL) ATS_TRY(ats_cpu_divergences(worker, variant, &out->pair, err));
+out:
+    return rc;
+}
+
+static ats_code measure_base(ats_cpu_worker *worker, ats_cpu_base *base, ats_err *err)
 {
     ats_cpu_variant variant;
     ats_code rc;
-    ats_stats_clear(base->problem, out);
-    ATS_TRY(ats_cpu_variant_build(worker, base, edit, &variant, err));
-    ATS_TRY(ats_cpu_fold(worker, &variant, err));
-    if (edit != NULL) ats_cpu_pair_masses(&variant, &out->pair);
-    ats_cpu_factors(&variant, edit != NULL ? base->stats.route.lse : variant.lse);
-    ats_cpu_route(&variant, &out->route);
-    ats_cpu_vectors(&variant, out);
-    ATS_TRY(ats_cpu_scan(worker, &variant, out, err));
-    if (edit != NULL) ATS_TRY(ats_cpu_divergences(worker, &variant, &out->pair, err));
+    ATS_TRY(ats_cpu_variant_build(worker, base, NULL, &variant, err));
+    ATS_TRY(measure(worker, &variant, &base->stats, err));
+    ats_cpu_base_weights(base, variant.norm);
 out:
     return rc;
 }
@@ -86,10 +92,15 @@ static ats_code measure_variant(void *ctx, int64_t index, int worker_index, ats_
     const cpu_run *run = ctx;
     ats_cpu_worker *worker = &run->workers[worker_index];
     const ats_edit *edit = &run->variants[index];
-    ats_code rc = ats_edit_check(run->base->problem, edit, err);
-    if (rc == ATS_OK) rc = measure(worker, run->base, edit, &worker->stats, err);
-    if (rc != ATS_OK) return rc;
-    return run->emit(run->ctx, index, worker_index, &run->base->stats, &worker->stats, err);
+    ats_cpu_variant variant;
+    ats_code rc;
+    ATS_TRY(ats_edit_check(run->base->problem, edit, err));
+    ats_stats_clear(run->base->problem, &worker->stats);
+    ATS_TRY(ats_cpu_variant_build(worker, run->base, edit, &variant, err));
+    ATS_TRY(measure(worker, &variant, &worker->stats, err));
+    ATS_TRY(run->emit(run->ctx, index, worker_index, &run->base->stats, &worker->stats, err));
+out:
+    return rc;
 }
 
 static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variants,
@@ -109,7 +120,7 @@ static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variant
     for (int i = 0; i < threads; i++)
         ATS_TRY(ats_cpu_worker_layout(&arena, &base, &workers[i], err));
     ATS_TRY(ats_cpu_base_pass(&base, workers, err));
-    ATS_TRY(measure(&workers[0], &base, NULL, &base.stats, err));
+    ATS_TRY(measure_base(&workers[0], &base, err));
     ATS_TRY(emit(ctx, -1, 0, &base.stats, &base.stats, err));
     cpu_run run = {&base, workers, variants, emit, ctx};
     ATS_TRY(ats_parallel_for(n_variants, measure_variant, &run, err));

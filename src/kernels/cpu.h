@@ -9,6 +9,8 @@
 #ifndef ATS_KERNELS_CPU_H
 #define ATS_KERNELS_CPU_H
 
+#include <math.h>
+
 #include "base/arena.h"
 #include "kernels/backend.h"
 #include "kernels/cpu_ops.h"
@@ -21,6 +23,22 @@ typedef struct ats_cpu_state {
     double *l, *e, *s2, *a, *n; /* [lanes] */
     float *o;                   /* [rows, width] sum exp(z - m) v */
 } ats_cpu_state;
+
+/* lse = peak + log_sum, kept apart: beside a peak of 1e38 the sum alone tells weights. peak -inf:
+ * the row has no legal key and no sink. */
+typedef struct ats_cpu_norm {
+    double peak, log_sum;
+} ats_cpu_norm;
+
+/* The `limit` best keys of every row, best first. */
+typedef struct ats_cpu_top {
+    int64_t limit;
+    bool unordered;          /* offers do not come in sequence order */
+    float *threshold;        /* [lanes] score to beat; +inf: the row is not wanted */
+    int64_t *count;          /* [rows] */
+    int64_t *key, *place;    /* [rows, limit] base index or -2 - side row; see ats_cpu_chunk */
+    float *score, *z, *norm; /* [rows, limit] */
+} ats_cpu_top;
 
 typedef struct ats_cpu_base {
     const ats_problem *problem;
@@ -36,6 +54,10 @@ typedef struct ats_cpu_base {
     uint8_t *leaf_bad;    /* [n_leaves] */
     float *z;             /* [n_keys, lanes] */
     ats_cpu_state *nodes; /* [n_nodes] */
+    /* Known once the base is measured: */
+    ats_cpu_norm *norm;         /* [rows] */
+    double **weight;            /* [n_nodes] [lanes] exp(m - lse) */
+    ats_cpu_top heavy, payload; /* lists longer than top_k, by weight and by |w v| */
     ats_stats stats;
 } ats_cpu_base;
 
@@ -66,7 +88,8 @@ typedef struct ats_cpu_part {
     bool same; /* survivors with unchanged logits */
     const ats_cpu_state *b, *v;
     const float *db, *dv; /* [rows, width] sum exp(z - m) (v' - v), or NULL: values unchanged */
-    double *gb, *gv;      /* [lanes] exp(m - lse) of b and v */
+    int64_t node;         /* tree node of b, or -1 */
+    double *gb, *gv;      /* [lanes] exp(m - lse) of b and v; NULL without that state */
 } ats_cpu_part;
 
 /* A piece of the variant's sequence, in order, for scans over keys. */
@@ -74,8 +97,10 @@ typedef struct ats_cpu_chunk {
     int64_t keys;
     int64_t first; /* base index, or side row when inserted */
     bool inserted;
-    const float *zb, *zv;           /* [keys, lanes]; zb NULL: inserted */
-    const float *mb, *m, *mc;       /* [lanes] upper bounds of zb, zv, zv + log|v| */
+    bool same;                /* base keys with unchanged logits and values */
+    int64_t place;            /* order in the sequence: 2 key + 1, inserted before key: 2 key */
+    const float *zb, *zv;     /* [keys, lanes]; zb NULL: inserted, zv NULL: hidden */
+    const float *mb, *m, *mc; /* [lanes] upper bounds of zb, zv, zv + log|v| */
     const float *v_norm, *log_norm; /* [keys] */
 } ats_cpu_chunk;
 
@@ -102,9 +127,11 @@ typedef struct ats_cpu_variant {
     int n_views;
     ats_cpu_view views[ATS_CPU_VIEWS];
     double *sink;           /* [rows] logit of the null route over the temperature; -inf: none */
-    double *lse, *lse_keys; /* [rows] of the fold */
-    /* [rows] for pairs */
-    double *log_a, *log_b, *log_c; /* log of survivors, and of w'/w of unchanged keys */
+    ats_cpu_norm *norm;     /* [rows] */
+    double *keys, *key_sum; /* [rows] largest logit m of a key, sum exp(z - m) over keys */
+    double *scratch;        /* [rows] */
+    double *log_a, *log_b, *log_c; /* [rows] log of survivors, and of w'/w of unchanged keys */
+    int64_t *run_parts; /* [n_runs + 1] first part of each run; inserted rows lie among them */
 } ats_cpu_variant;
 
 /* cpu_logits.c */
@@ -143,6 +170,8 @@ ATS_MUST_CHECK ats_code ats_cpu_base_layout(ats_arena *arena, const ats_problem 
                                             ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_base *base,
                                               ats_cpu_worker *out, ats_err *err);
+/* Keeps the base's norm and the weights of its nodes. */
+void ats_cpu_base_weights(ats_cpu_base *base, const ats_cpu_norm *norm);
 ATS_MUST_CHECK ats_code ats_cpu_base_pass(ats_cpu_base *base, ats_cpu_worker *workers,
                                           ats_err *err);
 
@@ -151,6 +180,8 @@ typedef struct ats_cpu_fragment {
     const ats_segment *segment; /* NULL: the base itself */
     int64_t start, stop;        /* base rows; inserted: side rows */
     bool inserted;
+    /* Set for fragments with new logits or values: [stop - start, lanes] and [stop - start]. */
+    const float *zv, *v_norm, *log_norm;
 } ats_cpu_fragment;
 
 /* A variant under construction. */
@@ -174,26 +205,40 @@ void ats_cpu_add_part(ats_cpu_builder *builder, ats_cpu_part part);
 void ats_cpu_add_chunk(ats_cpu_builder *builder, ats_cpu_chunk chunk);
 /* cpu_mixed.c: parts and chunks of a leaf whose keys have different fates. */
 ATS_MUST_CHECK ats_code ats_cpu_mixed_leaf(ats_cpu_builder *builder, int64_t leaf, ats_err *err);
-/* cpu_build.c: a chunk (and its part) of inserted rows. */
+/* cpu_build.c: chunks of the current leaf, bounds [lanes] of its variant states; and parts and
+ * chunks of inserted rows. */
+ATS_MUST_CHECK ats_code ats_cpu_leaf_chunks(ats_cpu_builder *builder, int64_t leaf, const float *m,
+                                            const float *mc, ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_insert(ats_cpu_builder *builder, const ats_cpu_fragment *fragment,
-                                       ats_err *err);
+                                       int64_t place, ats_err *err);
 
 /* cpu_build.c */
 ATS_MUST_CHECK ats_code ats_cpu_variant_build(ats_cpu_worker *worker, const ats_cpu_base *base,
                                               const ats_edit *edit, ats_cpu_variant *out,
                                               ats_err *err);
+static inline bool ats_cpu_defined(const ats_cpu_norm *norm)
+{
+    return norm->peak > -(double)INFINITY;
+}
+
+/* exp(z - lse), 0 for an illegal key. */
+static inline double ats_cpu_weight(double z, const ats_cpu_norm *norm)
+{
+    return z > -(double)INFINITY ? exp((z - norm->peak) - norm->log_sum) : 0.0;
+}
+
 /* The rest fills statistics of defined rows, in this order. */
-/* cpu_route.c: lse of every row; room for the factors of the parts. */
+/* cpu_fold.c: norm of every row, gb and gv of every part. */
 ATS_MUST_CHECK ats_code ats_cpu_fold(ats_cpu_worker *worker, ats_cpu_variant *variant,
                                      ats_err *err);
-/* cpu_pair.c: masses; refines lse where no survivor changed. */
+/* cpu_pair.c: masses; refines the norm where no survivor changed. */
 void ats_cpu_pair_masses(const ats_cpu_variant *variant, ats_pair_stats *out);
-/* cpu_route.c: gb and gv of every part, then scalars of the route. base_lse [rows]. */
-void ats_cpu_factors(const ats_cpu_variant *variant, const double *base_lse);
+/* cpu_route.c: scalars of the route and its regions. */
 void ats_cpu_route(const ats_cpu_variant *variant, ats_route_stats *out);
 /* cpu_vector.c: value sums. */
-void ats_cpu_vectors(const ats_cpu_variant *variant, ats_stats *out);
-/* cpu_top.c: top lists, overlaps, counts of heavier keys. */
+ATS_MUST_CHECK ats_code ats_cpu_vectors(ats_cpu_worker *worker, const ats_cpu_variant *variant,
+                                        ats_stats *out, ats_err *err);
+/* cpu_scan.c: top lists, overlaps, counts of heavier keys. */
 ATS_MUST_CHECK ats_code ats_cpu_scan(ats_cpu_worker *worker, const ats_cpu_variant *variant,
                                      ats_stats *out, ats_err *err);
 /* cpu_pair.c */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/parallel.h"
+#include "kernels/cpu_top.h"
 #include "kernels/stats.h"
 
 ats_code ats_cpu_state_new(ats_arena *arena, const ats_cpu_base *base, ats_cpu_state *out,
@@ -112,6 +113,34 @@ out:
     return rc;
 }
 
+/* What the base's own measurement fills. The lists hold spare entries, so that a variant that hides
+ * some of the best keys still finds top_k of them. */
+static ats_code measured_arrays(ats_arena *arena, ats_cpu_base *base, ats_err *err)
+{
+    const ats_problem *p = base->problem;
+    const int64_t nodes = base->tree.n_nodes, long_list = 2 * p->top_k + 48;
+    double *weights = NULL;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(arena, p->n_rows, &base->norm, err));
+    ATS_TRY(ATS_NEW(arena, nodes, &base->weight, err));
+    ATS_TRY(ATS_NEW(arena, nodes * base->lanes, &weights, err));
+    for (int64_t i = 0; !arena->count_only && i < nodes; i++)
+        base->weight[i] = weights + i * base->lanes;
+    ATS_TRY(ats_cpu_top_new(arena, base, long_list, &base->heavy, err));
+    ATS_TRY(ats_cpu_top_new(arena, base, long_list, &base->payload, err));
+    ATS_TRY(ats_stats_new(arena, p, false, &base->stats, err));
+out:
+    return rc;
+}
+
+void ats_cpu_base_weights(ats_cpu_base *base, const ats_cpu_norm *norm)
+{
+    for (int64_t row = 0; row < base->problem->n_rows; row++) base->norm[row] = norm[row];
+    for (int64_t i = 0; i < base->tree.n_nodes; i++)
+        for (int64_t row = 0; row < base->problem->n_rows; row++)
+            base->weight[i][row] = ats_cpu_weight((double)base->nodes[i].m[row], &norm[row]);
+}
+
 static int64_t round_up(int64_t count)
 {
     return (count + ATS_CPU_LANES - 1) / ATS_CPU_LANES * ATS_CPU_LANES;
@@ -134,7 +163,7 @@ ats_code ats_cpu_base_layout(ats_arena *arena, const ats_problem *problem, const
         ats_cpu_state unused;
         ATS_TRY(ats_cpu_state_new(arena, &base, arena->count_only ? &unused : &base.nodes[i], err));
     }
-    ATS_TRY(ats_stats_new(arena, problem, false, &base.stats, err));
+    ATS_TRY(measured_arrays(arena, &base, err));
     *out = base;
     if (arena->count_only) out->tree = (ats_key_tree){.leaf = base.tree.leaf};
 out:
@@ -189,18 +218,23 @@ static ats_code base_leaf(void *ctx, int64_t leaf, int worker_index, ats_err *er
     return ATS_OK;
 }
 
-/* Both children of a node lie one level below it. */
+/* Both children of a node lie one level below it; a root apart merges its cover from the left. */
 static ats_code run_nodes(void *ctx, int64_t run, int worker, ats_err *err)
 {
     (void)worker;
     (void)err;
     const ats_cpu_base *base = ctx;
     const ats_run *r = &base->tree.runs[run];
+    ats_cover cover[ATS_MAX_COVER];
     for (int level = 1; r->n_leaves >> level > 0; level++)
         for (int64_t i = 0; i < r->n_leaves >> level; i++)
             ats_cpu_state_merge(base, &base->nodes[ats_key_tree_node(r, level - 1, 2 * i)],
                                 &base->nodes[ats_key_tree_node(r, level - 1, 2 * i + 1)],
                                 &base->nodes[ats_key_tree_node(r, level, i)]);
+    const int64_t count = ats_key_tree_root_cover(&base->tree, run, cover);
+    for (int64_t i = 1; i < count; i++)
+        ats_cpu_state_merge(base, &base->nodes[i == 1 ? cover[0].node : r->root],
+                            &base->nodes[cover[i].node], &base->nodes[r->root]);
     return ATS_OK;
 }
 

@@ -40,7 +40,7 @@ static void flush_pending(ats_cpu_builder *b)
         ats_key_tree_cover(&b->base->tree, b->run, b->pending_start, b->pending_stop, cover);
     for (int64_t i = 0; i < count; i++) {
         const ats_cpu_state *node = &b->base->nodes[cover[i].node];
-        ats_cpu_part part = {.run = b->run, .b = node};
+        ats_cpu_part part = {.run = b->run, .b = node, .node = cover[i].node};
         if (!b->pending_hidden) part.v = node;
         part.survives = part.same = !b->pending_hidden;
         ats_cpu_add_part(b, part);
@@ -48,7 +48,7 @@ static void flush_pending(ats_cpu_builder *b)
     b->pending_start = b->pending_stop = 0;
 }
 
-ats_code ats_cpu_insert(ats_cpu_builder *b, const ats_cpu_fragment *f, ats_err *err)
+ats_code ats_cpu_insert(ats_cpu_builder *b, const ats_cpu_fragment *f, int64_t place, ats_err *err)
 {
     const ats_cpu_base *base = b->base;
     ats_cpu_variant *v = b->variant;
@@ -72,10 +72,11 @@ ats_code ats_cpu_insert(ats_cpu_builder *b, const ats_cpu_fragment *f, ats_err *
                        (size_t)dv * sizeof(float));
         ats_cpu_state_fill(base, w, keys, z, w->v_panel, v->side_norm + at, v->side_log + at,
                            state);
-        ats_cpu_add_part(b, (ats_cpu_part){.run = -1, .v = state});
+        ats_cpu_add_part(b, (ats_cpu_part){.run = -1, .v = state, .node = -1});
         ats_cpu_add_chunk(b, (ats_cpu_chunk){.keys = keys,
                                              .first = at,
                                              .inserted = true,
+                                             .place = place,
                                              .zv = z,
                                              .m = state->m,
                                              .mc = state->mc,
@@ -84,6 +85,40 @@ ats_code ats_cpu_insert(ats_cpu_builder *b, const ats_cpu_fragment *f, ats_err *
     }
 out:
     return rc;
+}
+
+ats_code ats_cpu_leaf_chunks(ats_cpu_builder *b, int64_t leaf, const float *m, const float *mc,
+                             ats_err *err)
+{
+    const ats_cpu_base *base = b->base;
+    int64_t place = 2 * base->tree.leaves[leaf].start;
+    for (int64_t i = 0; i < b->n_fragments; i++) {
+        const ats_cpu_fragment *f = &b->fragments[i];
+        if (f->inserted) {
+            const ats_code rc = ats_cpu_insert(b, f, place, err);
+            if (rc != ATS_OK) return rc;
+            continue;
+        }
+        const float *zb = base->z + f->start * base->lanes;
+        const bool hidden = f->segment != NULL && f->segment->kind == ATS_SEG_HIDE;
+        ats_cpu_add_chunk(
+            b, (ats_cpu_chunk){.keys = f->stop - f->start,
+                               .first = f->start,
+                               .same = !hidden && f->zv == NULL && f->v_norm == NULL,
+                               .place = 2 * f->start + 1,
+                               .zb = zb,
+                               .zv = hidden          ? NULL
+                                     : f->zv != NULL ? f->zv
+                                                     : zb,
+                               .mb = base->nodes[leaf].m,
+                               .m = m,
+                               .mc = mc,
+                               .v_norm = f->v_norm != NULL ? f->v_norm : base->v_norm + f->start,
+                               .log_norm =
+                                   f->log_norm != NULL ? f->log_norm : base->log_norm + f->start});
+        place = 2 * f->stop;
+    }
+    return ATS_OK;
 }
 
 /* All base fragments of the leaf share a fate that nodes know: unchanged, or hidden. */
@@ -117,25 +152,7 @@ static ats_code finish_leaf(ats_cpu_builder *b, int64_t leaf, ats_err *err)
     if (b->pending_start >= b->pending_stop) b->pending_start = keys.start;
     b->pending_stop = keys.stop;
     b->pending_hidden = hide;
-    for (int64_t i = 0; i < b->n_fragments; i++) {
-        const ats_cpu_fragment *f = &b->fragments[i];
-        if (f->inserted) {
-            const ats_code rc = ats_cpu_insert(b, f, err);
-            if (rc != ATS_OK) return rc;
-        } else if (!hide) {
-            const float *z = base->z + f->start * base->lanes;
-            ats_cpu_add_chunk(b, (ats_cpu_chunk){.keys = f->stop - f->start,
-                                                 .first = f->start,
-                                                 .zb = z,
-                                                 .zv = z,
-                                                 .mb = node->m,
-                                                 .m = node->m,
-                                                 .mc = node->mc,
-                                                 .v_norm = base->v_norm + f->start,
-                                                 .log_norm = base->log_norm + f->start});
-        }
-    }
-    return ATS_OK;
+    return ats_cpu_leaf_chunks(b, leaf, node->m, node->mc, err);
 }
 
 /* Adds the part of a segment that lies in a leaf, or its inserted rows; false: the segment goes on
@@ -144,12 +161,15 @@ static bool take(ats_cpu_builder *b, const ats_segment *s, ats_range leaf)
 {
     if (s->kind == ATS_SEG_ROWS) {
         if (s->stop > 0)
-            b->fragments[b->n_fragments++] = (ats_cpu_fragment){s, s->row, s->row + s->stop, true};
+            b->fragments[b->n_fragments++] = (ats_cpu_fragment){
+                .segment = s, .start = s->row, .stop = s->row + s->stop, .inserted = true};
         return true;
     }
     const int64_t start = s->start > leaf.start ? s->start : leaf.start;
     const int64_t stop = s->stop < leaf.stop ? s->stop : leaf.stop;
-    if (start < stop) b->fragments[b->n_fragments++] = (ats_cpu_fragment){s, start, stop, false};
+    if (start < stop)
+        b->fragments[b->n_fragments++] =
+            (ats_cpu_fragment){.segment = s, .start = start, .stop = stop};
     return s->stop <= leaf.stop;
 }
 
@@ -161,12 +181,13 @@ static ats_code walk(ats_cpu_builder *b, ats_err *err)
     ats_code rc = ATS_OK;
     for (b->run = 0; b->run < tree->n_runs; b->run++) {
         const ats_run *run = &tree->runs[b->run];
+        b->variant->run_parts[b->run] = b->variant->n_parts;
         for (int64_t leaf = run->first_leaf; leaf < run->first_leaf + run->n_leaves; leaf++) {
             const ats_range keys = tree->leaves[leaf];
             b->n_fragments = 0;
             if (edit == NULL)
                 b->fragments[b->n_fragments++] =
-                    (ats_cpu_fragment){NULL, keys.start, keys.stop, false};
+                    (ats_cpu_fragment){.start = keys.start, .stop = keys.stop};
             else
                 while (next < edit->n_segments && take(b, &edit->segments[next], keys)) {
                     next++;
@@ -178,11 +199,12 @@ static ats_code walk(ats_cpu_builder *b, ats_err *err)
         }
         flush_pending(b);
     }
+    b->variant->run_parts[tree->n_runs] = b->variant->n_parts;
     for (; edit != NULL && next < edit->n_segments; next++) { /* rows after the last key */
         b->n_fragments = 0;
         take(b, &edit->segments[next], (ats_range){0, 0});
         for (int64_t i = 0; i < b->n_fragments; i++)
-            ATS_TRY(ats_cpu_insert(b, &b->fragments[i], err));
+            ATS_TRY(ats_cpu_insert(b, &b->fragments[i], 2 * b->base->problem->n_keys, err));
     }
 out:
     return rc;
@@ -228,8 +250,11 @@ static ats_code make_lists(ats_cpu_builder *b, ats_err *err)
     ATS_TRY(ATS_NEW(&w->arena, leaves, &v->touched, err));
     ATS_TRY(ATS_NEW(&w->arena, segments + 1, &b->fragments, err));
     ATS_TRY(ATS_NEW(&w->arena, rows, &v->sink, err));
-    ATS_TRY(ATS_NEW(&w->arena, rows, &v->lse, err));
-    ATS_TRY(ATS_NEW(&w->arena, rows, &v->lse_keys, err));
+    ATS_TRY(ATS_NEW(&w->arena, rows, &v->norm, err));
+    ATS_TRY(ATS_NEW(&w->arena, rows, &v->keys, err));
+    ATS_TRY(ATS_NEW(&w->arena, rows, &v->key_sum, err));
+    ATS_TRY(ATS_NEW(&w->arena, rows, &v->scratch, err));
+    ATS_TRY(ATS_NEW(&w->arena, b->base->tree.n_runs + 1, &v->run_parts, err));
     ATS_TRY(ATS_NEW(&w->arena, rows, &v->log_a, err));
     ATS_TRY(ATS_NEW(&w->arena, rows, &v->log_b, err));
     ATS_TRY(ATS_NEW(&w->arena, rows, &v->log_c, err));

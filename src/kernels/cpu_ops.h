@@ -69,6 +69,8 @@ typedef struct ats_cpu_ops {
     /* count[lane] += keys with z > threshold[lane]. */
     void (*count_above)(int64_t keys, int64_t lanes, const float *z, const float *threshold,
                         float *count);
+    /* True where some a[i] > b[i], i < lanes. */
+    bool (*any_above)(int64_t lanes, const float *a, const float *b);
     /* First key >= start with z + add[key] > threshold in some lane; `keys` when none. add NULL: 0.
      */
     int64_t (*next_above)(int64_t start, int64_t keys, int64_t lanes, const float *z,

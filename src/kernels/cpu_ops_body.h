@@ -314,6 +314,13 @@ static void ops_count_above(int64_t keys, int64_t lanes, const float *z, const f
     }
 }
 
+static bool ops_any_above(int64_t lanes, const float *a, const float *b)
+{
+    for (int64_t j = 0; j < lanes; j += VL)
+        if (V_ANY_GT(v_load(a + j), v_load(b + j))) return true;
+    return false;
+}
+
 static int64_t ops_next_above(int64_t start, int64_t keys, int64_t lanes, const float *z,
                               const float *add, const float *threshold)
 {
@@ -371,6 +378,7 @@ const ats_cpu_ops OPS_TABLE = {
     .split = ops_split,
     .differ = ops_differ,
     .count_above = ops_count_above,
+    .any_above = ops_any_above,
     .next_above = ops_next_above,
     .axpy = ops_axpy,
 };

@@ -4,13 +4,11 @@
 
 #include <math.h>
 
-static const double NONE = (double)-INFINITY;
-
-static double ratio(double x, double y) { return x > NONE ? exp(x - y) : 0.0; }
+static const double NONE = -(double)INFINITY;
 
 static bool defined(const ats_cpu_variant *v, int64_t row)
 {
-    return v->lse[row] > NONE && v->base->stats.route.lse[row] > NONE;
+    return ats_cpu_defined(&v->norm[row]) && ats_cpu_defined(&v->base->norm[row]);
 }
 
 /* log of the survivors' mass: from what is missing while that is the smaller part. */
@@ -20,37 +18,43 @@ static double log_survivors(double survivors, double missing)
     return survivors > 0 ? log(survivors) : NONE;
 }
 
-static void row_masses(const ats_cpu_variant *v, int64_t row, ats_pair_stats *out)
+/* Masses of survivors, removed and inserted keys into a, b, removal, intrusion [rows]. */
+static void sum_masses(const ats_cpu_variant *v, ats_pair_stats *out)
 {
-    const double base_lse = v->base->stats.route.lse[row];
-    double a = v->base->stats.route.null_weight[row], b = ratio(v->sink[row], v->lse[row]);
-    double removal = 0, intrusion = 0;
+    const int64_t rows = v->base->problem->n_rows;
+    for (int64_t row = 0; row < rows; row++) {
+        out->survivors_base[row] = v->base->stats.route.null_weight[row];
+        out->survivors[row] = ats_cpu_weight(v->sink[row], &v->norm[row]);
+        out->removal[row] = out->intrusion[row] = 0;
+    }
     for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_part *part = &v->parts[i];
-        const double wb =
-            part->b != NULL ? ratio((double)part->b->m[row], base_lse) * part->b->l[row] : 0;
-        const double wv =
-            part->v != NULL ? ratio((double)part->v->m[row], v->lse[row]) * part->v->l[row] : 0;
-        if (part->survives) {
-            a += wb;
-            b += wv;
-        } else {
-            removal += wb;
-            intrusion += wv;
-        }
+        double *old = part->survives ? out->survivors_base : out->removal;
+        double *new = part->survives ? out->survivors : out->intrusion;
+        for (int64_t row = 0; part->b != NULL && row < rows; row++)
+            old[row] += part->gb[row] * part->b->l[row];
+        for (int64_t row = 0; part->v != NULL && row < rows; row++)
+            new[row] += part->gv[row] * part->v->l[row];
     }
-    v->log_a[row] = log_survivors(a, removal);
-    v->log_b[row] = log_survivors(b, intrusion);
-    out->removal[row] = removal;
-    out->intrusion[row] = intrusion;
+}
+
+/* c = w'/w of unchanged keys. Where every survivor is unchanged it is B / A, and the norm follows
+ * from it without the rounding of two long sums. */
+static void row_ratios(const ats_cpu_variant *v, int64_t row, ats_pair_stats *out)
+{
+    const ats_cpu_norm *old = &v->base->norm[row];
+    ats_cpu_norm *new = &v->norm[row];
+    v->log_a[row] = log_survivors(out->survivors_base[row], out->removal[row]);
+    v->log_b[row] = log_survivors(out->survivors[row], out->intrusion[row]);
     out->survivors_base[row] = v->log_a[row] > NONE ? exp(v->log_a[row]) : 0.0;
     out->survivors[row] = v->log_b[row] > NONE ? exp(v->log_b[row]) : 0.0;
-    v->log_c[row] = base_lse - v->lse[row];
-    /* Where every survivor is unchanged, c = B / A, and lse' follows from it without the rounding
-     * of two long sums. */
+    v->log_c[row] = (old->peak - new->peak) + (old->log_sum - new->log_sum);
+    v->scratch[row] = 1;
     if (v->touched_survivors || !(v->log_a[row] > NONE) || !(v->log_b[row] > NONE)) return;
+    const double before = v->log_c[row];
     v->log_c[row] = v->identical ? 0.0 : v->log_b[row] - v->log_a[row];
-    v->lse[row] = base_lse - v->log_c[row];
+    *new = (ats_cpu_norm){old->peak, old->log_sum - v->log_c[row]};
+    v->scratch[row] = exp(v->log_c[row] - before);
 }
 
 /* log sum exp and sum w |v| over inserted rows. */
@@ -60,23 +64,39 @@ static void row_inserted(const ats_cpu_variant *v, int64_t row, ats_pair_stats *
     for (int64_t i = 0; i < v->n_parts; i++)
         if (v->parts[i].run < 0 && (double)v->parts[i].v->m[row] > m)
             m = (double)v->parts[i].v->m[row];
-    for (int64_t i = 0; i < v->n_parts; i++) {
+    for (int64_t i = 0; i < v->n_parts && m > NONE; i++) {
         const ats_cpu_part *part = &v->parts[i];
-        if (part->run >= 0) continue;
-        l += ratio((double)part->v->m[row], m) * part->v->l[row];
-        a += ratio((double)part->v->m[row], v->lse[row]) * part->v->a[row];
+        if (part->run >= 0 || !((double)part->v->m[row] > NONE)) continue;
+        l += exp((double)part->v->m[row] - m) * part->v->l[row];
+        a += part->gv[row] * part->v->a[row];
     }
     out->inserted_lse[row] = l > 0 ? m + log(l) : NONE;
     out->inserted_abs[row] = a;
 }
 
+static void blank_masses(int64_t row, ats_pair_stats *out)
+{
+    out->survivors_base[row] = out->survivors[row] = out->removal[row] = out->intrusion[row] =
+        (double)NAN;
+}
+
 void ats_cpu_pair_masses(const ats_cpu_variant *v, ats_pair_stats *out)
 {
-    for (int64_t row = 0; row < v->base->problem->n_rows; row++) {
-        if (!defined(v, row)) continue;
-        row_masses(v, row, out);
-        row_inserted(v, row, out);
+    const int64_t rows = v->base->problem->n_rows;
+    sum_masses(v, out);
+    for (int64_t row = 0; row < rows; row++) {
+        if (defined(v, row)) {
+            row_ratios(v, row, out);
+            continue;
+        }
+        v->scratch[row] = 1;
+        blank_masses(row, out);
     }
+    for (int64_t i = 0; i < v->n_parts; i++)
+        for (int64_t row = 0; v->parts[i].v != NULL && row < rows; row++)
+            v->parts[i].gv[row] *= v->scratch[row];
+    for (int64_t row = 0; row < rows; row++)
+        if (defined(v, row)) row_inserted(v, row, out);
 }
 
 /* p log(2p/(p+q))/2 + q log(2q/(p+q))/2 in nats; with u = (p-q)/(p+q) small it is (p+q) u^2/4 to
@@ -180,7 +200,7 @@ static void row_distances(const ats_cpu_variant *v, int64_t row, distances d, at
     for (int64_t i = 0; i < v->n_parts; i++)
         if (v->parts[i].same) same += v->parts[i].gb[row] * v->parts[i].b->l[row];
     add_atom(&d, same, log_c, given ? same / a : 0, given ? log_given : 0);
-    if (v->rescaled) add_null(&d, null, ratio(v->sink[row], v->lse[row]), a, b);
+    if (v->rescaled) add_null(&d, null, ats_cpu_weight(v->sink[row], &v->norm[row]), a, b);
     const double lost = out->removal[row] + out->intrusion[row];
     out->tv[row] = 0.5 * (d.tv + lost);
     out->hellinger[row] =

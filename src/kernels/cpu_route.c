@@ -1,114 +1,98 @@
 #include "kernels/cpu.h"
 
-#include <math.h>
+static const double NONE = -(double)INFINITY;
 
-static const double NONE = (double)-INFINITY;
-
-/* exp(x - y) where x may be -inf: 0. */
-static double ratio(double x, double y) { return x > NONE ? exp(x - y) : 0.0; }
-
-/* lse_keys and lse of every row. */
-static void fold_lse(const ats_cpu_variant *v)
-{
-    for (int64_t row = 0; row < v->base->problem->n_rows; row++) {
-        double m = NONE, l = 0;
-        for (int64_t i = 0; i < v->n_parts; i++)
-            if (v->parts[i].v != NULL && (double)v->parts[i].v->m[row] > m)
-                m = (double)v->parts[i].v->m[row];
-        for (int64_t i = 0; i < v->n_parts; i++)
-            if (v->parts[i].v != NULL)
-                l += ratio((double)v->parts[i].v->m[row], m) * v->parts[i].v->l[row];
-        v->lse_keys[row] = l > 0 ? m + log(l) : NONE;
-        v->lse[row] = ats_log_add(v->lse_keys[row], v->sink[row]);
-    }
-}
-
-ats_code ats_cpu_fold(ats_cpu_worker *worker, ats_cpu_variant *v, ats_err *err)
-{
-    const ats_cpu_base *base = v->base;
-    double *g = NULL;
-    const ats_code rc = ATS_NEW(&worker->arena, 2 * v->n_parts * base->lanes, &g, err);
-    if (rc != ATS_OK) return rc;
-    if (v->edit == NULL || !v->identical)
-        fold_lse(v);
-    else
-        for (int64_t row = 0; row < base->problem->n_rows; row++) {
-            v->lse[row] = base->stats.route.lse[row];
-            v->lse_keys[row] = base->stats.route.lse_keys[row];
-        }
-    for (int64_t i = 0; i < v->n_parts; i++, g += 2 * base->lanes) {
-        v->parts[i].gb = g;
-        v->parts[i].gv = g + base->lanes;
-    }
-    return ATS_OK;
-}
-
-void ats_cpu_factors(const ats_cpu_variant *v, const double *base_lse)
-{
-    for (int64_t i = 0; i < v->n_parts; i++) {
-        const ats_cpu_part *part = &v->parts[i];
-        for (int64_t row = 0; row < v->base->problem->n_rows; row++) {
-            part->gb[row] = part->b != NULL ? ratio((double)part->b->m[row], base_lse[row]) : 0;
-            part->gv[row] = part->v != NULL ? ratio((double)part->v->m[row], v->lse[row]) : 0;
-        }
-    }
-}
-
-/* H = lse - sum w z, taken relative to the largest logit: w_keys (lse - m - e/l) + w_0 (lse - z_0).
- */
+/* H = lse - sum w z, taken relative to the largest logit m of a key: with w_keys the mass of all
+ * keys, H = w_keys (lse - m) - sum w (z - m) + w_0 (lse - z_0). */
 static void row_totals(const ats_cpu_variant *v, int64_t row, ats_route_stats *out)
 {
-    const double lse = v->lse[row], sink = v->sink[row];
-    double m = NONE, l = 0, e = 0, s2 = 0, n = 0;
-    for (int64_t i = 0; i < v->n_parts; i++)
-        if (v->parts[i].v != NULL && (double)v->parts[i].v->m[row] > m)
-            m = (double)v->parts[i].v->m[row];
+    const ats_cpu_norm *norm = &v->norm[row];
+    const double m = v->keys[row], null = ats_cpu_weight(v->sink[row], norm);
+    double keys = 0, e = 0, s2 = 0, n = 0, entropy = 0;
     for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_state *s = v->parts[i].v;
         if (s == NULL || !((double)s->m[row] > NONE)) continue;
-        const double below = (double)s->m[row] - m, f = exp(below);
-        l += f * s->l[row];
-        if (f > 0) e += f * (s->e[row] + below * s->l[row]);
-        s2 += v->parts[i].gv[row] * v->parts[i].gv[row] * s->s2[row];
+        const double g = v->parts[i].gv[row];
+        keys += g * s->l[row];
+        if (g > 0) e += g * (s->e[row] + ((double)s->m[row] - m) * s->l[row]);
+        s2 += g * g * s->s2[row];
         n += s->n[row];
     }
-    const double null = ratio(sink, lse), keys = ratio(v->lse_keys[row], lse);
-    double entropy = 0.0;
-    if (l > 0) entropy += keys * ((lse - m) - e / l);
-    if (null > 0) entropy += null * (lse - sink);
+    if (keys > 0) entropy += keys * ((norm->peak - m) + norm->log_sum) - e;
+    if (null > 0) entropy += null * ((norm->peak - v->sink[row]) + norm->log_sum);
+    out->lse_keys[row] = !(v->sink[row] > NONE) ? out->lse[row]
+                         : m > NONE             ? m + log(v->key_sum[row])
+                                                : NONE;
     out->null_weight[row] = null;
     out->entropy[row] = entropy > 0 ? entropy : 0.0;
     out->sum_w2[row] = s2 + null * null;
-    out->max_weight[row] = ratio(m, lse);
+    out->max_weight[row] = ats_cpu_weight(m, norm);
     out->legal_keys[row] = (int64_t)n;
 }
 
-static bool in_region(const ats_cpu_variant *v, int64_t region, const ats_cpu_part *part)
+static bool is_member(const ats_cpu_variant *v, int64_t region, int64_t run)
 {
     const ats_key_tree *tree = &v->base->tree;
-    return part->run >= 0 && tree->member[region * tree->n_runs + part->run] != 0;
+    return run >= 0 && tree->member[region * tree->n_runs + run] != 0;
 }
 
-static void row_region(const ats_cpu_variant *v, int64_t row, int64_t region, ats_route_stats *out)
+/* Best logits inside and outside the region. */
+static void region_bests(const ats_cpu_variant *v, int64_t region, ats_route_stats *out)
 {
-    const int64_t at = row * v->base->problem->n_regions + region;
-    double inside = NONE, outside = NONE, l = 0, a = 0;
+    const ats_problem *p = v->base->problem;
+    for (int64_t row = 0; row < p->n_rows; row++)
+        out->region_max[row * p->n_regions + region] =
+            out->region_max_out[row * p->n_regions + region] = NONE;
     for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_part *part = &v->parts[i];
         if (part->v == NULL) continue;
-        double *best = in_region(v, region, part) ? &inside : &outside;
-        if ((double)part->v->m[row] > *best) *best = (double)part->v->m[row];
+        double *best = is_member(v, region, part->run) ? out->region_max : out->region_max_out;
+        best += region;
+        for (int64_t row = 0; row < p->n_rows; row++, best += p->n_regions)
+            *best = (double)part->v->m[row] > *best ? (double)part->v->m[row] : *best;
     }
-    for (int64_t i = 0; i < v->n_parts && inside > NONE; i++) {
+}
+
+/* The region's own log sum, for masses below the smallest double. */
+static double tiny_lse(const ats_cpu_variant *v, int64_t row, int64_t region, double best)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_part *part = &v->parts[i];
-        if (part->v == NULL || !in_region(v, region, part)) continue;
-        l += ratio((double)part->v->m[row], inside) * part->v->l[row];
-        a += part->gv[row] * part->v->a[row];
+        if (part->v == NULL || !is_member(v, region, part->run)) continue;
+        if ((double)part->v->m[row] > NONE)
+            sum += exp((double)part->v->m[row] - best) * part->v->l[row];
     }
-    out->region_max[at] = inside;
-    out->region_max_out[at] = outside;
-    out->region_lse[at] = l > 0 ? inside + log(l) : NONE;
-    out->region_abs[at] = a;
+    return best + log(sum);
+}
+
+static void region_sums(const ats_cpu_variant *v, int64_t region, double *mass,
+                        ats_route_stats *out)
+{
+    const ats_problem *p = v->base->problem;
+    double *absolute = out->region_abs + region;
+    for (int64_t row = 0; row < p->n_rows; row++) absolute[row * p->n_regions] = mass[row] = 0;
+    for (int64_t run = 0; run < v->base->tree.n_runs; run++) {
+        if (!is_member(v, region, run)) continue;
+        for (int64_t i = v->run_parts[run]; i < v->run_parts[run + 1]; i++) {
+            const ats_cpu_part *part = &v->parts[i];
+            if (part->run != run || part->v == NULL) continue;
+            for (int64_t row = 0; row < p->n_rows; row++) {
+                mass[row] += part->gv[row] * part->v->l[row];
+                absolute[row * p->n_regions] += part->gv[row] * part->v->a[row];
+            }
+        }
+    }
+    for (int64_t row = 0; row < p->n_rows; row++) {
+        const int64_t at = row * p->n_regions + region;
+        const double best = out->region_max[at];
+        if (!(best > NONE))
+            out->region_lse[at] = NONE;
+        else if (mass[row] > 1e-290)
+            out->region_lse[at] = v->norm[row].peak + (v->norm[row].log_sum + log(mass[row]));
+        else
+            out->region_lse[at] = tiny_lse(v, row, region, best);
+    }
 }
 
 /* An edit that changes no logit has the base's route to the last bit. */
@@ -117,6 +101,7 @@ static void copy_route(const ats_cpu_variant *v, ats_route_stats *out)
     const ats_problem *p = v->base->problem;
     const ats_route_stats *base = &v->base->stats.route;
     for (int64_t row = 0; row < p->n_rows; row++) {
+        out->lse_keys[row] = base->lse_keys[row];
         out->null_weight[row] = base->null_weight[row];
         out->entropy[row] = base->entropy[row];
         out->sum_w2[row] = base->sum_w2[row];
@@ -126,15 +111,26 @@ static void copy_route(const ats_cpu_variant *v, ats_route_stats *out)
     for (int64_t i = 0; i < p->n_rows * p->n_regions; i++) out->region_lse[i] = base->region_lse[i];
 }
 
+static void blank_regions(const ats_problem *p, int64_t row, ats_route_stats *out)
+{
+    for (int64_t at = row * p->n_regions; at < (row + 1) * p->n_regions; at++)
+        out->region_lse[at] = out->region_max[at] = out->region_max_out[at] = out->region_abs[at] =
+            (double)NAN;
+}
+
 void ats_cpu_route(const ats_cpu_variant *v, ats_route_stats *out)
 {
     const ats_problem *p = v->base->problem;
     for (int64_t row = 0; row < p->n_rows; row++) {
-        out->lse[row] = v->lse[row];
-        out->lse_keys[row] = v->lse_keys[row];
-        if (!(v->lse[row] > NONE)) continue;
-        row_totals(v, row, out);
-        for (int64_t region = 0; region < p->n_regions; region++) row_region(v, row, region, out);
+        out->lse[row] = v->norm[row].peak + v->norm[row].log_sum;
+        out->lse_keys[row] = NONE;
+        if (ats_cpu_defined(&v->norm[row])) row_totals(v, row, out);
+    }
+    for (int64_t region = 0; region < p->n_regions; region++) {
+        region_bests(v, region, out);
+        region_sums(v, region, v->scratch, out);
     }
     if (v->edit != NULL && v->identical) copy_route(v, out);
+    for (int64_t row = 0; row < p->n_rows; row++)
+        if (!ats_cpu_defined(&v->norm[row])) blank_regions(p, row, out);
 }

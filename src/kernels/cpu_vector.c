@@ -1,9 +1,19 @@
 /* Value sums of a variant: output, regions, inserted rows and the five parts of o' - o, as sums of
- * its parts' value sums with one factor per row. */
+ * its parts' value sums with one factor per row. Unchanged parts share the factor c = w'/w, so
+ * their base sum U is taken once and used for all of them. */
 #include "kernels/cpu.h"
 
-#include <math.h>
 #include <string.h>
+
+typedef struct vectors {
+    const ats_cpu_variant *v;
+    ats_stats *out;
+    uint8_t *whole;   /* [n_regions] 1: no key of the region changed */
+    float *unchanged; /* [width] U of the current row */
+} vectors;
+
+/* Beyond this, c or a base weight may leave the range of double where their product does not. */
+static const double SAFE_LOG = 300;
 
 static void add(const ats_cpu_base *base, double factor, const float *states, int64_t row,
                 float *out)
@@ -14,19 +24,52 @@ static void add(const ats_cpu_base *base, double factor, const float *states, in
 
 static void clear(float *x, int64_t count) { memset(x, 0, (size_t)count * sizeof *x); }
 
-static void row_outputs(const ats_cpu_variant *v, int64_t row, ats_stats *out)
+static bool plain(const ats_cpu_part *part) { return part->same && part->dv == NULL; }
+
+static void find_whole(const vectors *x)
 {
+    const ats_key_tree *tree = &x->v->base->tree;
+    for (int64_t r = 0; r < x->v->base->problem->n_regions; r++) {
+        x->whole[r] = x->v->edit != NULL;
+        for (int64_t i = 0; i < x->v->n_parts && x->whole[r]; i++) {
+            const ats_cpu_part *part = &x->v->parts[i];
+            if (part->run < 0 || !tree->member[r * tree->n_runs + part->run]) continue;
+            if (!plain(part)) x->whole[r] = 0;
+        }
+    }
+}
+
+static void row_unchanged(const vectors *x, int64_t row)
+{
+    clear(x->unchanged, x->v->base->width);
+    for (int64_t i = 0; i < x->v->n_parts; i++) {
+        const ats_cpu_part *part = &x->v->parts[i];
+        if (plain(part) && part->gb[row] != 0)
+            add(x->v->base, part->gb[row], part->b->o, row, x->unchanged);
+    }
+}
+
+/* shared: unchanged keys are c times the base. */
+static void row_outputs(const vectors *x, int64_t row, bool shared)
+{
+    const ats_cpu_variant *v = x->v;
     const ats_cpu_base *base = v->base;
     const int64_t dv = base->problem->d_v, regions = base->problem->n_regions;
-    float *region_output = out->route.region_output + row * regions * dv;
-    clear(out->route.output + row * dv, dv);
+    const float c = shared ? (float)exp(v->log_c[row]) : 0.0f;
+    float *output = x->out->route.output + row * dv;
+    float *region_output = x->out->route.region_output + row * regions * dv;
+    const float *old = base->stats.route.region_output + row * regions * dv;
+    clear(output, dv);
     clear(region_output, regions * dv);
+    if (shared) base->ops->axpy(dv, c, x->unchanged, output);
+    for (int64_t r = 0; shared && r < regions; r++)
+        if (x->whole[r]) base->ops->axpy(dv, c, old + r * dv, region_output + r * dv);
     for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_part *part = &v->parts[i];
         if (part->v == NULL || part->gv[row] == 0) continue;
-        add(base, part->gv[row], part->v->o, row, out->route.output + row * dv);
+        if (!shared || !plain(part)) add(base, part->gv[row], part->v->o, row, output);
         for (int64_t r = 0; part->run >= 0 && r < regions; r++)
-            if (base->tree.member[r * base->tree.n_runs + part->run])
+            if (!(shared && x->whole[r]) && base->tree.member[r * base->tree.n_runs + part->run])
                 add(base, part->gv[row], part->v->o, row, region_output + r * dv);
     }
 }
@@ -40,50 +83,86 @@ static void add_mean(const ats_cpu_base *base, double factor, const ats_cpu_stat
     add(base, half * factor, difference, row, out);
 }
 
-static void row_delta(const ats_cpu_variant *v, int64_t row, ats_stats *out)
+/* B/A, B/A - 1, and c - B/A for keys whose logits are unchanged: 0 when there are no others. */
+typedef struct ratios {
+    bool survivors;
+    double b_over_a, dilution, same;
+} ratios;
+
+static ratios row_ratios(const ats_cpu_variant *v, int64_t row)
+{
+    ratios r = {.survivors = v->log_a[row] > -(double)INFINITY};
+    const double change = r.survivors ? v->log_b[row] - v->log_a[row] : 0;
+    r.b_over_a = r.survivors ? exp(change) : 0;
+    r.dilution = r.survivors ? expm1(change) : 0;
+    r.same = v->touched_survivors ? exp(v->log_c[row]) - r.b_over_a : 0;
+    return r;
+}
+
+static void part_delta(const ats_cpu_variant *v, const ats_cpu_part *part, int64_t row, ratios r,
+                       float *delta)
 {
     const ats_cpu_base *base = v->base;
     const int64_t dv = base->problem->d_v;
-    float *delta = out->pair.delta + row * ATS_N_PARTS * dv;
-    float *inserted = out->pair.inserted_output + row * dv;
-    const bool survivors = v->log_a[row] > (double)-INFINITY;
-    /* B/A, and c - B/A for keys whose logits are unchanged: 0 when there are no others. */
-    const double change = survivors ? v->log_b[row] - v->log_a[row] : 0;
-    const double b_over_a = survivors ? exp(change) : 0;
-    const double same = v->touched_survivors ? exp(v->log_c[row]) - b_over_a : 0;
+    float *reroute = delta + ATS_PART_REROUTE * dv;
+    if (r.survivors)
+        add_mean(base, part->gb[row] * r.dilution, part->b, part->db, 0.5, row,
+                 delta + ATS_PART_DILUTION * dv);
+    if (!part->same) {
+        add_mean(base, part->gv[row], part->v, part->dv, -0.5, row, reroute);
+        add_mean(base, -part->gb[row] * r.b_over_a, part->b, part->db, 0.5, row, reroute);
+    } else if (r.same != 0) {
+        add_mean(base, part->gb[row] * r.same, part->b, part->db, 0.5, row, reroute);
+    }
+    add(base, 0.5 * part->gb[row], part->db, row, delta + ATS_PART_PAYLOAD * dv);
+    add(base, 0.5 * part->gv[row], part->dv, row, delta + ATS_PART_PAYLOAD * dv);
+}
+
+static void row_delta(const vectors *x, int64_t row)
+{
+    const ats_cpu_variant *v = x->v;
+    const ats_cpu_base *base = v->base;
+    const int64_t dv = base->problem->d_v;
+    float *delta = x->out->pair.delta + row * ATS_N_PARTS * dv;
+    float *inserted = x->out->pair.inserted_output + row * dv;
+    const ratios r = row_ratios(v, row);
     clear(delta, ATS_N_PARTS * dv);
     clear(inserted, dv);
+    if (r.dilution != 0)
+        base->ops->axpy(dv, (float)r.dilution, x->unchanged, delta + ATS_PART_DILUTION * dv);
+    if (r.same != 0)
+        base->ops->axpy(dv, (float)r.same, x->unchanged, delta + ATS_PART_REROUTE * dv);
     for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_part *part = &v->parts[i];
-        const double gb = part->gb[row], gv = part->gv[row];
-        if (!part->survives) {
-            if (part->b != NULL) add(base, -gb, part->b->o, row, delta + ATS_PART_REMOVAL * dv);
-            if (part->v == NULL) continue;
-            add(base, gv, part->v->o, row, delta + ATS_PART_INTRUSION * dv);
-            if (part->run < 0) add(base, gv, part->v->o, row, inserted);
+        if (plain(part)) continue;
+        if (part->survives) {
+            part_delta(v, part, row, r, delta);
             continue;
         }
-        if (survivors)
-            add_mean(base, gb * expm1(change), part->b, part->db, 0.5, row,
-                     delta + ATS_PART_DILUTION * dv);
-        float *reroute = delta + ATS_PART_REROUTE * dv;
-        if (!part->same) {
-            add_mean(base, gv, part->v, part->dv, -0.5, row, reroute);
-            add_mean(base, -gb * b_over_a, part->b, part->db, 0.5, row, reroute);
-        } else if (same != 0) {
-            add_mean(base, gb * same, part->b, part->db, 0.5, row, reroute);
-        }
-        add(base, 0.5 * gb, part->db, row, delta + ATS_PART_PAYLOAD * dv);
-        add(base, 0.5 * gv, part->dv, row, delta + ATS_PART_PAYLOAD * dv);
+        if (part->b != NULL)
+            add(base, -part->gb[row], part->b->o, row, delta + ATS_PART_REMOVAL * dv);
+        if (part->v == NULL) continue;
+        add(base, part->gv[row], part->v->o, row, delta + ATS_PART_INTRUSION * dv);
+        if (part->run < 0) add(base, part->gv[row], part->v->o, row, inserted);
     }
 }
 
-void ats_cpu_vectors(const ats_cpu_variant *v, ats_stats *out)
+ats_code ats_cpu_vectors(ats_cpu_worker *worker, const ats_cpu_variant *v, ats_stats *out,
+                         ats_err *err)
 {
-    const double *base_lse = v->base->stats.route.lse;
-    for (int64_t row = 0; row < v->base->problem->n_rows; row++) {
-        if (!(v->lse[row] > (double)-INFINITY)) continue;
-        row_outputs(v, row, out);
-        if (v->edit != NULL && base_lse[row] > (double)-INFINITY) row_delta(v, row, out);
+    const ats_problem *p = v->base->problem;
+    vectors x = {.v = v, .out = out};
+    ats_code rc;
+    ATS_TRY(ATS_NEW(&worker->arena, p->n_regions, &x.whole, err));
+    ATS_TRY(ATS_NEW(&worker->arena, v->base->width, &x.unchanged, err));
+    find_whole(&x);
+    for (int64_t row = 0; row < p->n_rows; row++) {
+        if (!ats_cpu_defined(&v->norm[row])) continue;
+        const bool pair = v->edit != NULL && ats_cpu_defined(&v->base->norm[row]);
+        if (pair) row_unchanged(&x, row);
+        row_outputs(&x, row, pair && fabs(v->log_c[row]) < SAFE_LOG);
+        if (pair) row_delta(&x, row);
     }
+out:
+    return rc;
 }

@@ -39,7 +39,7 @@ static ats_code find_cuts(ats_arena *arena, const ats_problem *problem, int64_t 
     return ATS_OK;
 }
 
-/* Nodes above the leaves of a run of n leaves. */
+/* Aligned nodes above the leaves of a run of n leaves. */
 static int64_t upper_nodes(int64_t n)
 {
     int64_t count = 0;
@@ -47,14 +47,19 @@ static int64_t upper_nodes(int64_t n)
     return count;
 }
 
+/* The last aligned node is the root where the leaves are a power of two, else the root is apart. */
+static bool root_apart(int64_t n) { return (n & (n - 1)) != 0; }
+
 static void fill_runs(ats_key_tree *tree, const int64_t *cuts, ats_run *runs, ats_range *leaves)
 {
     int64_t leaf = 0, node = tree->n_leaves;
     for (int64_t r = 0; r < tree->n_runs; r++) {
         const int64_t start = cuts[r], stop = cuts[r + 1];
         const int64_t count = (stop - start + tree->leaf - 1) / tree->leaf;
-        runs[r] = (ats_run){start, stop, leaf, count, node};
-        node += upper_nodes(count);
+        const int64_t upper = upper_nodes(count);
+        const int64_t top = upper > 0 ? node + upper - 1 : leaf;
+        runs[r] = (ats_run){start, stop, leaf, count, node, root_apart(count) ? node + upper : top};
+        node += upper + root_apart(count);
         for (int64_t at = start; at < stop; at += tree->leaf, leaf++)
             leaves[leaf] = (ats_range){at, at + tree->leaf < stop ? at + tree->leaf : stop};
     }
@@ -109,17 +114,29 @@ int64_t ats_key_tree_node(const ats_run *run, int level, int64_t index)
     return node + index;
 }
 
-int64_t ats_key_tree_run(const ats_key_tree *tree, int64_t key)
+/* The largest aligned node that starts at leaf `leaf` of the run and ends by key `stop`. */
+static ats_cover largest_node(const ats_key_tree *tree, const ats_run *r, int64_t leaf,
+                              int64_t stop)
 {
-    int64_t low = 0, high = tree->n_runs - 1;
-    while (low < high) {
-        const int64_t middle = (low + high + 1) / 2;
-        if (tree->runs[middle].start <= key)
-            low = middle;
-        else
-            high = middle - 1;
+    int level = 0;
+    for (;;) {
+        const int64_t width = (int64_t)1 << (level + 1);
+        if (leaf % width != 0 || leaf + width > r->n_leaves) break;
+        if (tree->leaves[r->first_leaf + leaf + width - 1].stop > stop) break;
+        level++;
     }
-    return low;
+    const int64_t first = r->first_leaf + leaf, last = first + ((int64_t)1 << level) - 1;
+    return (ats_cover){ats_key_tree_node(r, level, leaf >> level), first, tree->leaves[first].start,
+                       tree->leaves[last].stop};
+}
+
+int64_t ats_key_tree_root_cover(const ats_key_tree *tree, int64_t run, ats_cover *out)
+{
+    const ats_run *r = &tree->runs[run];
+    int64_t count = 0;
+    for (int64_t start = r->start; start < r->stop; start = out[count - 1].stop)
+        out[count++] = largest_node(tree, r, (start - r->start) / tree->leaf, r->stop);
+    return count;
 }
 
 int64_t ats_key_tree_cover(const ats_key_tree *tree, int64_t run, int64_t start, int64_t stop,
@@ -127,6 +144,10 @@ int64_t ats_key_tree_cover(const ats_key_tree *tree, int64_t run, int64_t start,
 {
     const ats_run *r = &tree->runs[run];
     int64_t count = 0;
+    if (start == r->start && stop == r->stop) {
+        out[0] = (ats_cover){r->root, r->first_leaf, start, stop};
+        return 1;
+    }
     while (start < stop) {
         const int64_t leaf = (start - r->start) / tree->leaf;
         const ats_range keys = tree->leaves[r->first_leaf + leaf];
@@ -136,18 +157,8 @@ int64_t ats_key_tree_cover(const ats_key_tree *tree, int64_t run, int64_t start,
             start = end;
             continue;
         }
-        /* The largest aligned node that starts here and ends by `stop`. */
-        int level = 0;
-        for (;;) {
-            const int64_t width = (int64_t)1 << (level + 1);
-            if (leaf % width != 0 || leaf + width > r->n_leaves) break;
-            if (tree->leaves[r->first_leaf + leaf + width - 1].stop > stop) break;
-            level++;
-        }
-        const int64_t last = r->first_leaf + leaf + ((int64_t)1 << level) - 1;
-        out[count++] = (ats_cover){ats_key_tree_node(r, level, leaf >> level), r->first_leaf + leaf,
-                                   start, tree->leaves[last].stop};
-        start = tree->leaves[last].stop;
+        out[count] = largest_node(tree, r, leaf, stop);
+        start = out[count++].stop;
     }
     return count;
 }

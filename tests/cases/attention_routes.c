@@ -270,7 +270,7 @@ static void long_problem(ats_arena *arena, int64_t rows, stats_set *set)
     p.top_k = 4;
     scores_rows(arena, &p, rows);
     /* Other rows are other queries: the first must not notice. */
-    float *q;
+    float *q = NULL;
     assert_int_equal(ATS_NEW(arena, rows * SCORE_WIDTH, &q, NULL), ATS_OK);
     for (int64_t i = 0; i < rows * SCORE_WIDTH; i++) q[i] = 1 + 0.01F * (float)(i / SCORE_WIDTH);
     p.q = q;

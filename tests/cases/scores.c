@@ -25,10 +25,10 @@ void scores_problem(ats_arena *arena, int64_t n, const double *scores, const dou
                     ats_problem *out)
 {
     static const float ONES[SCORE_WIDTH] = {1, 1, 1};
-    float *k, *v;
-    int64_t *key_pos, *q_pos;
-    ats_range *ranges;
-    ats_region *regions;
+    float *k = NULL, *v = NULL;
+    int64_t *key_pos = NULL, *q_pos = NULL;
+    ats_range *ranges = NULL;
+    ats_region *regions = NULL;
     NEW(arena, n * SCORE_WIDTH, &k);
     NEW(arena, n, &v);
     NEW(arena, n, &key_pos);
@@ -61,8 +61,8 @@ void scores_problem(ats_arena *arena, int64_t n, const double *scores, const dou
 
 void scores_rows(ats_arena *arena, ats_problem *p, int64_t rows)
 {
-    float *q;
-    int64_t *q_pos;
+    float *q = NULL;
+    int64_t *q_pos = NULL;
     NEW(arena, rows * SCORE_WIDTH, &q);
     NEW(arena, rows, &q_pos);
     for (int64_t i = 0; i < rows * SCORE_WIDTH; i++) q[i] = 1;

@@ -54,7 +54,7 @@ void test_equal_scores_exact(void **state)
         spec.n_keys = COUNTS[i];
         spec.bidirectional = true;
         problem_make(&arena, &spec, &p);
-        float *k, *v;
+        float *k = NULL, *v = NULL;
         assert_int_equal(ATS_NEW0(&arena, p.n_keys * p.d_qk, &k, NULL), ATS_OK);
         assert_int_equal(ATS_NEW0(&arena, p.n_keys * p.d_v, &v, NULL), ATS_OK);
         for (int64_t key = 0; key < p.n_keys; key++)
@@ -141,7 +141,7 @@ void test_visible_nan_is_refused(void **state)
         ats_arena_init(&arena, false);
         ats_problem p;
         problem_make(&arena, &SMALL, &p);
-        float *k, *v;
+        float *k = NULL, *v = NULL;
         assert_int_equal(ATS_NEW0(&arena, p.n_keys * p.d_qk, &k, NULL), ATS_OK);
         assert_int_equal(ATS_NEW0(&arena, p.n_keys * p.d_v, &v, NULL), ATS_OK);
         if (which == 0) k[3 * p.d_qk + 7] = NAN;
@@ -169,8 +169,8 @@ void test_hidden_nan_is_not_read(void **state)
     ats_edit edits[EDIT_KINDS];
     for (int g = 0; g < 5; g++) {
         problem_make(&arena, &SMALL, &p);
-        float *k, *v;
-        uint8_t *keep;
+        float *k = NULL, *v = NULL;
+        uint8_t *keep = NULL;
         assert_int_equal(ATS_NEW0(&arena, p.n_keys * p.d_qk, &k, NULL), ATS_OK);
         assert_int_equal(ATS_NEW0(&arena, p.n_keys * p.d_v, &v, NULL), ATS_OK);
         assert_int_equal(ATS_NEW0(&arena, p.n_probes * p.n_keys, &keep, NULL), ATS_OK);

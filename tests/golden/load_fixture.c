@@ -52,7 +52,7 @@ static double at(const json_t *object, const char *name, int64_t i)
 /* The named array, which must have `count` elements, as floats, int64 or int32. */
 static float *floats(ats_arena *arena, const json_t *object, const char *name, int64_t count)
 {
-    float *out;
+    float *out = NULL;
     assert_int_equal(length(object, name), count);
     NEW(arena, count, &out);
     for (int64_t i = 0; i < count; i++) out[i] = (float)at(object, name, i);
@@ -61,7 +61,7 @@ static float *floats(ats_arena *arena, const json_t *object, const char *name, i
 
 static int64_t *integers(ats_arena *arena, const json_t *object, const char *name, int64_t count)
 {
-    int64_t *out;
+    int64_t *out = NULL;
     assert_int_equal(length(object, name), count);
     NEW(arena, count, &out);
     for (int64_t i = 0; i < count; i++) out[i] = (int64_t)at(object, name, i);
@@ -73,7 +73,7 @@ static const void *stored(ats_arena *arena, const json_t *doc, const char *name,
                           int64_t count)
 {
     if (dtype == ATS_F32) return floats(arena, doc, name, count);
-    uint16_t *words;
+    uint16_t *words = NULL;
     assert_int_equal(length(doc, name), count);
     NEW(arena, count, &words);
     for (int64_t i = 0; i < count; i++) words[i] = (uint16_t)at(doc, name, i);
@@ -90,7 +90,7 @@ static ats_contract load_contract(ats_arena *arena, const json_t *doc)
                       .causal = json_is_true(field(doc, "causal"))};
     const char *layout = json_string_value(field(doc, "rope"));
     if (strcmp(layout, "none") == 0) return c;
-    double *inv_freq;
+    double *inv_freq = NULL;
     c.rope.layout = strcmp(layout, "half") == 0 ? ATS_ROPE_HALF : ATS_ROPE_INTERLEAVED;
     c.rope.pairs = length(doc, "inv_freq");
     NEW(arena, c.rope.pairs, &inv_freq);
@@ -103,7 +103,7 @@ static ats_contract load_contract(ats_arena *arena, const json_t *doc)
 static const float *per_head(ats_arena *arena, const json_t *doc, const char *name,
                              const ats_problem *p)
 {
-    float *out;
+    float *out = NULL;
     NEW(arena, p->n_rows, &out);
     for (int64_t row = 0; row < p->n_rows; row++)
         out[row] = (float)at(doc, name, row / p->n_probes);
@@ -113,13 +113,13 @@ static const float *per_head(ats_arena *arena, const json_t *doc, const char *na
 static void load_masks(ats_arena *arena, const json_t *doc, ats_problem *p)
 {
     if (json_object_get(doc, "keep") != NULL) {
-        uint8_t *keep;
+        uint8_t *keep = NULL;
         NEW(arena, p->n_probes * p->n_keys, &keep);
         for (int64_t i = 0; i < p->n_probes * p->n_keys; i++) keep[i] = (uint8_t)at(doc, "keep", i);
         p->keep = keep;
     }
     if (json_object_get(doc, "key_segment") != NULL) {
-        int32_t *keys, *queries;
+        int32_t *keys = NULL, *queries = NULL;
         NEW(arena, p->n_keys, &keys);
         NEW(arena, p->n_rows, &queries);
         for (int64_t i = 0; i < p->n_keys; i++) keys[i] = (int32_t)at(doc, "key_segment", i);
@@ -132,12 +132,12 @@ static void load_masks(ats_arena *arena, const json_t *doc, ats_problem *p)
 
 static void load_regions(ats_arena *arena, const json_t *doc, ats_problem *p)
 {
-    ats_region *regions;
+    ats_region *regions = NULL;
     p->n_regions = length(doc, "regions");
     NEW(arena, p->n_regions, &regions);
     for (int64_t g = 0; g < p->n_regions; g++) {
         const json_t *list = json_array_get(field(doc, "regions"), (size_t)g);
-        ats_range *ranges;
+        ats_range *ranges = NULL;
         regions[g].n_ranges = (int64_t)json_array_size(list);
         NEW(arena, regions[g].n_ranges, &ranges);
         for (int64_t i = 0; i < regions[g].n_ranges; i++) {
@@ -166,7 +166,7 @@ static void load_problem(ats_arena *arena, const json_t *doc, ats_problem *out)
     p.k = stored(arena, doc, "k", dtype, p.n_keys * p.d_qk);
     p.v = stored(arena, doc, "v", dtype, p.n_keys * p.d_v);
     p.key_pos = integers(arena, doc, "key_pos", p.n_keys);
-    int64_t *q_pos;
+    int64_t *q_pos = NULL;
     NEW(arena, p.n_rows, &q_pos);
     for (int64_t row = 0; row < p.n_rows; row++)
         q_pos[row] = (int64_t)at(doc, "q_pos", row % p.n_probes);
@@ -202,7 +202,7 @@ static ats_segment load_segment(const json_t *entry)
 
 static void load_edit(ats_arena *arena, const json_t *doc, const ats_problem *p, ats_edit *out)
 {
-    ats_segment *segments;
+    ats_segment *segments = NULL;
     const json_t *side = field(doc, "side");
     const int64_t n = length(doc, "script"), rows = length(side, "position");
     NEW(arena, n, &segments);

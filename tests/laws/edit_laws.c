@@ -91,8 +91,8 @@ static void duplicate_span(law_case *c, int64_t start, int64_t stop)
 {
     const ats_problem *p = &c->problem;
     const int64_t count = stop - start;
-    ats_segment *segments;
-    float *k, *v;
+    ats_segment *segments = NULL;
+    float *k = NULL, *v = NULL;
     assert_int_equal(ATS_NEW0(&c->arena, 3, &segments, NULL), ATS_OK);
     assert_int_equal(ATS_NEW(&c->arena, count * p->d_qk, &k, NULL), ATS_OK);
     assert_int_equal(ATS_NEW(&c->arena, count * p->d_v, &v, NULL), ATS_OK);

@@ -47,7 +47,7 @@ void test_shares_add_up(void **state)
 static void *permuted(ats_arena *arena, const void *src, const int64_t *order, int64_t n,
                       size_t bytes)
 {
-    unsigned char *dst;
+    unsigned char *dst = NULL;
     const unsigned char *from = src;
     assert_int_equal(ATS_NEW(arena, n * (int64_t)bytes, &dst, NULL), ATS_OK);
     for (int64_t i = 0; i < n; i++)
@@ -59,7 +59,7 @@ static void permute_keys(law_case *c)
 {
     ats_problem *p = &c->problem;
     const int64_t n = p->n_keys;
-    int64_t *order;
+    int64_t *order = NULL;
     ats_rng rng = ats_rng_stream(c->spec.seed, "", "", 0, 0, "permutation");
     assert_int_equal(ATS_NEW(&c->arena, n, &order, NULL), ATS_OK);
     for (int64_t i = 0; i < n; i++) order[i] = i;
@@ -70,14 +70,14 @@ static void permute_keys(law_case *c)
     if (p->key_segment != NULL)
         p->key_segment = permuted(&c->arena, p->key_segment, order, n, sizeof *p->key_segment);
     if (p->keep != NULL) {
-        uint8_t *keep;
+        uint8_t *keep = NULL;
         assert_int_equal(ATS_NEW(&c->arena, n * p->n_probes, &keep, NULL), ATS_OK);
         for (int64_t probe = 0; probe < p->n_probes; probe++)
             for (int64_t i = 0; i < n; i++) keep[probe * n + i] = p->keep[probe * n + order[i]];
         p->keep = keep;
     }
     if (p->bias != NULL) {
-        const float **planes;
+        const float **planes = NULL;
         assert_int_equal(ATS_NEW(&c->arena, p->n_rows, &planes, NULL), ATS_OK);
         for (int64_t row = 0; row < p->n_rows; row++)
             planes[row] = permuted(&c->arena, p->bias[row], order, n, sizeof(float));
@@ -133,10 +133,10 @@ void test_constant_added(void **state)
         law_run(&c);
         const stats_set before = c.set;
         const double added = 3.25;
-        const float **planes;
+        const float **planes = NULL;
         assert_int_equal(ATS_NEW(&c.arena, c.problem.n_rows, &planes, NULL), ATS_OK);
         for (int64_t row = 0; row < c.problem.n_rows; row++) {
-            float *plane;
+            float *plane = NULL;
             assert_int_equal(ATS_NEW(&c.arena, c.problem.n_keys, &plane, NULL), ATS_OK);
             for (int64_t i = 0; i < c.problem.n_keys; i++)
                 plane[i] = c.problem.bias[row][i] + (float)added;

@@ -56,7 +56,7 @@ static void compare_top(ats_arena *arena, const place *at, const row_truth *trut
                         const double *norm)
 {
     const char *field = payload ? "topc" : "top";
-    double *scores;
+    double *scores = NULL;
     const int64_t available = sorted_scores(arena, truth, payload, &scores);
     for (int64_t i = 0; i < at->p->top_k; i++) {
         if (i >= available) {
@@ -166,7 +166,7 @@ static double threshold(ats_arena *arena, const pair_row *pair, bool base, bool 
                         int64_t k, int64_t *listed)
 {
     ats_err err = {.code = ATS_OK};
-    double *scores;
+    double *scores = NULL;
     int64_t count = 0;
     assert_ok(ATS_NEW(arena, pair->variant->length + 1, &scores, &err), &err);
     for (int64_t t = 0; t < pair->variant->length; t++) {

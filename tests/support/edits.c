@@ -55,8 +55,8 @@ static void add_rows(draft *d, int64_t count, int64_t step)
 void side_rows_make(ats_arena *arena, const ats_problem *p, ats_rng *rng, int64_t count,
                     ats_side *out)
 {
-    float *k, *v;
-    int64_t *position;
+    float *k = NULL, *v = NULL;
+    int64_t *position = NULL;
     NEW(arena, count * p->d_qk, &k);
     NEW(arena, count * p->d_v, &v);
     NEW(arena, count, &position);
@@ -67,7 +67,7 @@ void side_rows_make(ats_arena *arena, const ats_problem *p, ats_rng *rng, int64_
 
 static const float *other_queries(ats_arena *arena, draft *d)
 {
-    float *q;
+    float *q = NULL;
     const int64_t count = d->problem->n_rows * d->problem->d_qk;
     NEW(arena, count, &q);
     for (int64_t i = 0; i < count; i++) q[i] = (float)ats_rng_normal(&d->rng);
@@ -178,13 +178,13 @@ void edit_make(ats_arena *arena, const ats_problem *problem, uint64_t seed, enum
                .rng = ats_rng_stream(seed, "", "", 0, (int64_t)kind, "edit script")};
     ats_edit edit = {.temperature = 1};
     add_kind(arena, &d, kind, &edit);
-    ats_segment *segments;
+    ats_segment *segments = NULL;
     NEW(arena, d.n_segments, &segments);
     memcpy(segments, d.segments, (size_t)d.n_segments * sizeof *segments);
     edit.segments = segments;
     edit.n_segments = d.n_segments;
     side_rows_make(arena, problem, &d.rng, d.n_side, &edit.side);
-    int64_t *positions;
+    int64_t *positions = NULL;
     NEW(arena, d.n_side, &positions);
     memcpy(positions, d.positions, (size_t)d.n_side * sizeof *positions);
     edit.side.position = positions;

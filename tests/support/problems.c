@@ -68,7 +68,7 @@ const char *problem_spec_text(const problem_spec *s, char *text, size_t size)
 
 static void *narrowed(ats_arena *arena, ats_dtype dtype, const float *wide, int64_t count)
 {
-    unsigned char *words;
+    unsigned char *words = NULL;
     NEW(arena, count * (int64_t)ats_dtype_size(dtype), &words);
     ats_narrow(dtype, wide, count, words, 0);
     return words;
@@ -76,7 +76,7 @@ static void *narrowed(ats_arena *arena, ats_dtype dtype, const float *wide, int6
 
 static float *normals(ats_arena *arena, ats_rng *rng, int64_t count, double sd)
 {
-    float *x;
+    float *x = NULL;
     NEW(arena, count, &x);
     for (int64_t i = 0; i < count; i++) x[i] = (float)(sd * ats_rng_normal(rng));
     return x;
@@ -84,7 +84,7 @@ static float *normals(ats_arena *arena, ats_rng *rng, int64_t count, double sd)
 
 static void make_positions(ats_arena *arena, const problem_spec *s, ats_rng *rng, ats_problem *p)
 {
-    int64_t *key_pos, *q_pos, position = s->gaps ? 5 : 0;
+    int64_t *key_pos = NULL, *q_pos = NULL, position = s->gaps ? 5 : 0;
     NEW(arena, s->n_keys, &key_pos);
     NEW(arena, p->n_rows, &q_pos);
     for (int64_t i = 0; i < s->n_keys; i++) {
@@ -101,7 +101,7 @@ static void make_positions(ats_arena *arena, const problem_spec *s, ats_rng *rng
     p->key_pos = key_pos;
     p->q_pos = q_pos;
     if (!s->segments) return;
-    int32_t *key_segment, *q_segment;
+    int32_t *key_segment = NULL, *q_segment = NULL;
     NEW(arena, s->n_keys, &key_segment);
     NEW(arena, p->n_rows, &q_segment);
     for (int64_t i = 0; i < s->n_keys; i++) key_segment[i] = (int32_t)(i * 2 / s->n_keys);
@@ -113,7 +113,7 @@ static void make_positions(ats_arena *arena, const problem_spec *s, ats_rng *rng
 /* A keep mask; a tenth of the keys is hidden from every probe and then holds no finite number. */
 static void make_keep(ats_arena *arena, ats_rng *rng, ats_problem *p, float *k, float *v)
 {
-    uint8_t *keep;
+    uint8_t *keep = NULL;
     NEW(arena, p->n_probes * p->n_keys, &keep);
     for (int64_t i = 0; i < p->n_keys; i++) {
         const bool hidden = chance(rng, 0.1);
@@ -135,14 +135,14 @@ static void make_row_terms(ats_arena *arena, const problem_spec *s, ats_rng *rng
         p->sink = sink;
     }
     if (s->alibi) {
-        float *slope;
+        float *slope = NULL;
         NEW(arena, p->n_rows, &slope);
         for (int64_t row = 0; row < p->n_rows; row++)
             slope[row] = exp2f(-3.0F - (float)(row / p->n_probes));
         p->alibi_slope = slope;
     }
     if (s->bias) {
-        const float **planes;
+        const float **planes = NULL;
         NEW(arena, p->n_rows, &planes);
         for (int64_t row = 0; row < p->n_rows; row++)
             planes[row] = row % 3 == 2 ? planes[row - 1] : normals(arena, rng, p->n_keys, 1);
@@ -172,8 +172,8 @@ static void make_regions(ats_arena *arena, ats_problem *p)
                                 {third / 2, third / 2 + 1},
                                 {n - (n + 4) / 5, n},
                                 {0, n}};
-    ats_range *copy;
-    ats_region *regions;
+    ats_range *copy = NULL;
+    ats_region *regions = NULL;
     NEW(arena, 5, &copy);
     NEW(arena, 5, &regions);
     memcpy(copy, ranges, sizeof ranges);
@@ -205,7 +205,7 @@ void problem_make(ats_arena *arena, const problem_spec *s, ats_problem *out)
                                 .chunk = s->chunk,
                                 .causal = !s->bidirectional};
     if (s->rope != ATS_ROPE_NONE) {
-        double *inv_freq;
+        double *inv_freq = NULL;
         const int64_t pairs = s->d_qk * 3 / 8;
         NEW(arena, pairs, &inv_freq);
         for (int64_t i = 0; i < pairs; i++) inv_freq[i] = pow(10000.0, -(double)i / (double)pairs);

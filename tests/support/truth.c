@@ -91,7 +91,7 @@ void row_truth_make(ats_arena *arena, const ats_problem *p, const ats_edit *edit
 {
     ats_err err = {.code = ATS_OK};
     row_truth truth = {.length = ats_reference_length(p, edit)};
-    int64_t *position;
+    int64_t *position = NULL;
     double lse;
     assert_ok(ATS_NEW(arena, truth.length, &truth.key, &err), &err);
     assert_ok(ATS_NEW(arena, truth.length, &position, &err), &err);
