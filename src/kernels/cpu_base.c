@@ -56,6 +56,12 @@ ats_state ats_cpu_state_row(const ats_cpu_state *s, int64_t row)
 void ats_cpu_state_merge(const ats_cpu_base *base, const ats_cpu_state *x, const ats_cpu_state *y,
                          const ats_cpu_state *out)
 {
+    /* Values first: they need the old maxima, and out may be x. */
+    for (int64_t row = 0; row < base->problem->n_rows; row++) {
+        const ats_state_factors f = ats_state_common((double)x->m[row], (double)y->m[row]);
+        const int64_t at = row * base->width;
+        ats_state_merge_values(&f, base->width, x->o + at, y->o + at, out->o + at);
+    }
     for (int64_t row = 0; row < base->lanes; row++) {
         const ats_state a = ats_cpu_state_row(x, row), b = ats_cpu_state_row(y, row);
         const ats_state merged = ats_state_merge(&a, &b);
@@ -66,11 +72,6 @@ void ats_cpu_state_merge(const ats_cpu_base *base, const ats_cpu_state *x, const
         out->s2[row] = merged.s2;
         out->a[row] = merged.a;
         out->n[row] = merged.n;
-    }
-    for (int64_t row = 0; row < base->problem->n_rows; row++) {
-        const ats_state_factors f = ats_state_common((double)x->m[row], (double)y->m[row]);
-        const int64_t at = row * base->width;
-        ats_state_merge_values(&f, base->width, x->o + at, y->o + at, out->o + at);
     }
 }
 

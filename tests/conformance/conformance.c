@@ -147,6 +147,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_window_edges),
         cmocka_unit_test(test_chunk_edges),
         cmocka_unit_test(test_equal_scores_exact),
+        cmocka_unit_test(test_rising_logits),
         cmocka_unit_test(test_rows_without_a_key),
         cmocka_unit_test(test_no_keys_at_all),
         cmocka_unit_test(test_visible_nan_is_refused),

@@ -16,6 +16,7 @@ void conformance_check(report *r, const problem_spec *spec, int64_t n_edits);
 void test_window_edges(void **state);
 void test_chunk_edges(void **state);
 void test_equal_scores_exact(void **state);
+void test_rising_logits(void **state);
 void test_rows_without_a_key(void **state);
 void test_no_keys_at_all(void **state);
 void test_visible_nan_is_refused(void **state);

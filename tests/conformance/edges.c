@@ -79,6 +79,38 @@ void test_equal_scores_exact(void **state)
     }
 }
 
+/* Long unbroken key ranges of every length around a power of two times the blocks that backends
+ * use, with logits that rise along the axis, so that the running maximum changes at every merge. */
+void test_rising_logits(void **state)
+{
+    (void)state;
+    report r = {.path = conformance_path(), .context = "rising logits"};
+    for (int64_t blocks = 1; blocks <= 23; blocks += blocks < 8 ? 1 : 3) {
+        ats_arena arena;
+        ats_arena_init(&arena, false);
+        ats_problem p;
+        ats_edit edits[EDIT_KINDS];
+        stats_set got, want;
+        problem_spec spec = SMALL;
+        spec.seed = (uint64_t)(400 + blocks);
+        spec.n_keys = 64 * blocks - 5;
+        problem_make(&arena, &spec, &p);
+        p.regions += p.n_regions - 1; /* the one that holds every key: nothing cuts the range */
+        p.n_regions = 1;
+        float *k = NULL;
+        assert_int_equal(ATS_NEW(&arena, p.n_keys * p.d_qk, &k, NULL), ATS_OK);
+        for (int64_t i = 0; i < p.n_keys * p.d_qk; i++)
+            k[i] = p.q[i % p.d_qk] * (float)(i / p.d_qk) / (float)p.n_keys;
+        p.k = k;
+        edits_make(&arena, &p, spec.seed, EDIT_KINDS, edits);
+        evaluate_all(&arena, conformance_backend, &p, edits, EDIT_KINDS, &got);
+        evaluate_all(&arena, conformance_reference, &p, edits, EDIT_KINDS, &want);
+        compare_sets(&r, &p, edits, &got, &want);
+        ats_arena_fini(&arena);
+    }
+    report_finish(&r, "rising logits");
+}
+
 void test_rows_without_a_key(void **state)
 {
     (void)state;
