@@ -43,7 +43,7 @@ const ats_command ats_cmd_explain = {
     .operands = "RESULT",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "Spell out one cell of a result so that a calculator can follow.",
+    .summary = "spell out one cell of a result so that a calculator can follow",
     .examples = "attnstress explain out.h5 --case 12 --layer 5 --head 2\n"
                 "attnstress explain out.h5 --case 's00:dup/overlay/span=gold,copies=4#0' \\\n"
                 "    --layer 5 --head 2 --probe 0\n"

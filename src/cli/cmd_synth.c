@@ -112,7 +112,7 @@ const ats_command ats_cmd_synth = {
     .operands = "",
     .min_operands = 0,
     .max_operands = 0,
-    .summary = "Write a synthetic capture with planted, known truth.",
+    .summary = "write a synthetic capture with planted, known truth",
     .examples =
         "attnstress synth -o small.h5 --truth small.json\n"
         "attnstress synth -o rope.h5 --rope half --gold-mass 0.6 --distractors 8\n"

@@ -152,7 +152,7 @@ const ats_command ats_cmd_verify = {
     .operands = "CAPTURE",
     .min_operands = 1,
     .max_operands = 1,
-    .summary = "Prove a capture: parity with the model, and every exact law on it.",
+    .summary = "prove a capture: parity with the model, and every exact law on it",
     .examples = "attnstress verify capture.h5\n"
                 "attnstress verify capture.h5 --law-samples 0 --json > verify.json\n"
                 "attnstress verify big.h5 --samples 1 --layers 2",

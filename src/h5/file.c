@@ -171,8 +171,9 @@ ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_err *err)
     snprintf(name, room, "%s.tmp", path);
     const int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {
-        rc = ats_h5_fail(err, ATS_E_IO, &file, NULL, "cannot be written (as %s): %s",
-                         (const char *)name, strerror(errno));
+        rc = ats_h5_fail(err, ATS_E_IO, &file, NULL, "cannot be written (as %s): %s%s",
+                         (const char *)name, strerror(errno),
+                         errno == ENOENT ? "; make that folder first, or name another file" : "");
         goto out;
     }
     close(fd);

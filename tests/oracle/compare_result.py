@@ -89,14 +89,14 @@ def build(edit, k, v, pos, c):
     return o.join(out)
 
 
-def regions(cap, names):
+def regions(cap, names, by_role):
     n = len(cap.pos)
     covered = np.zeros(n, bool)
     out = {}
     for name, role, a, b in cap.spans:
         covered[a:b] = True
-        if name in names:
-            out[name] = [(a, b)]
+        if (role if by_role else name) in names:
+            out.setdefault(role if by_role else name, []).append((a, b))
     sink = sorted({i for i in range(min(4, n))} | {i for _, r, a, b in cap.spans if r == "sink" for i in range(a, b)})
     out["sink"] = [(i, i + 1) for i in sink]
     out["recent"] = [(max(0, n - 64), n)]
@@ -188,7 +188,7 @@ def compare(worst, f, at, names, res, base, c, head, d_norm, where):
         span("mass", s["mass"], mass_bar * s["mass"] + 1e-30)
         span("mass", s["mass_base"], mass_bar * s["mass_base"] + 1e-30, True)
         if s["mass"] > 0 and s["mass_base"] > 0:
-            span("retention", s["retention"], 3 * mass_bar * s["retention"])
+            span("retention", s["retention"], 3 * mass_bar * s["retention"] + 1e-37)
             span("log_mass_shift", s["log_mass_shift"], 3 * mass_bar + f32 * abs(s["log_mass_shift"]))
             span("own_logit_shift", s["own_logit_shift"], 3 * mass_bar + f32 * abs(s["own_logit_shift"]))
             span("margin", s["margin"], 2 * lse_bar + f32 * abs(s["margin"]))
@@ -240,6 +240,7 @@ def main():
     caches = {}
     with h5py.File(result) as f:
         names = [text(x) for x in f["span"][:]]
+        by_role = "axis: role" in text(f["suite"][()])
         layers, heads = f["layer"][:], f["head"][:]
         status = f["status"][:]
         probes_of = [[int(i) for i in text(x).split(",")] for x in f["sample_probes"][:]]
@@ -283,7 +284,7 @@ def main():
             vc = o.replace(c, temperature=c.temperature * (edit["temperature"] or 1), scale=edit["scale"] or c.scale)
             variant = build(edit, k, v, cap.pos, c)
             turned = c.rope.rotate(vq, edit["query_delta"]) if edit["query_delta"] and c.rope else vq
-            spans = regions(cap, names)
+            spans = regions(cap, names, by_role)
             mask = cap.keep[row:row + 1] if cap.keep is not None else None
             vmask = None
             if mask is not None:
