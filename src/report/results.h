@@ -115,6 +115,14 @@ typedef struct ats_result_variable {
 } ats_result_variable;
 ATS_MUST_CHECK ats_code ats_result_read(ats_result_file *file, const char *name,
                                         ats_result_variable *out, ats_err *err);
+/* Extents and axes alone: values is NULL. */
+ATS_MUST_CHECK ats_code ats_result_shape(ats_result_file *file, const char *name,
+                                         ats_result_variable *out, ats_err *err);
+/* Rows [first, first + count) of the first axis of a float32 variable, as stored: for variables
+ * too large to hold. out: [count, the other extents]. */
+ATS_MUST_CHECK ats_code ats_result_read_rows(ats_result_file *file, const char *name, int64_t first,
+                                             int64_t count, float *out, ats_err *err);
+bool ats_result_has(const ats_result_file *file, const char *name);
 /* Text coordinate or attribute, malloc'd strings released by ats_result_free_texts. */
 ATS_MUST_CHECK ats_code ats_result_texts(ats_result_file *file, const char *name, char ***out,
                                          int64_t *count, ats_err *err);

@@ -54,6 +54,10 @@ struct ats_results {
     int compression, level;
 };
 
+struct ats_result_file {
+    ats_h5_file file;
+};
+
 const char *ats_results_axis_name(ats_results_axis axis);
 int64_t ats_results_axis_size(const ats_results_shape *shape, ats_results_axis axis);
 ats_results_dims ats_results_dims_of(const ats_results_shape *shape, const ats_metric *metric,

@@ -8,10 +8,6 @@
 #include "h5/scales.h"
 #include "report/results_private.h"
 
-struct ats_result_file {
-    ats_h5_file file;
-};
-
 /* It is a result of this version, and whole. */
 static ats_code check_head(const ats_h5_file *file, ats_arena *arena, ats_err *err)
 {
@@ -129,6 +125,56 @@ out:
     free(variable.values);
     ats_h5_dataset_close(&dataset);
     return rc;
+}
+
+ats_code ats_result_shape(ats_result_file *file, const char *name, ats_result_variable *out,
+                          ats_err *err)
+{
+    ats_h5_dataset dataset = {.id = 0};
+    ats_result_variable variable = {.values = NULL};
+    ats_code rc;
+    ATS_TRY(ats_h5_dataset_open(&file->file, name, &dataset, err));
+    if (dataset.rank > 6) {
+        rc = ats_h5_fail(err, ATS_E_INPUT, &file->file, name, "has rank %d, at most 6 is known",
+                         dataset.rank);
+        goto out;
+    }
+    variable.rank = dataset.rank;
+    for (int i = 0; i < dataset.rank; i++) {
+        variable.extent[i] = dataset.extent[i];
+        ATS_TRY(ats_h5_scale_name(&dataset, i, variable.axis[i], sizeof variable.axis[i], err));
+    }
+    *out = variable;
+out:
+    ats_h5_dataset_close(&dataset);
+    return rc;
+}
+
+ats_code ats_result_read_rows(ats_result_file *file, const char *name, int64_t first, int64_t count,
+                              float *out, ats_err *err)
+{
+    ats_h5_dataset dataset = {.id = 0};
+    int64_t start[ATS_H5_MAX_RANK] = {first}, extent[ATS_H5_MAX_RANK] = {count};
+    ats_code rc;
+    ATS_TRY(ats_h5_dataset_open(&file->file, name, &dataset, err));
+    if (dataset.type != ATS_H5_F32 || dataset.rank < 1 || first < 0 || count < 0 ||
+        first > dataset.extent[0] - count) {
+        rc = ats_h5_fail(err, ATS_E_INPUT, &file->file, name,
+                         "is no float32 variable with rows %lld to %lld", (long long)first,
+                         (long long)(first + count));
+        goto out;
+    }
+    ATS_TRY(ats_h5_expect_stored(&dataset, true, err));
+    for (int i = 1; i < dataset.rank; i++) extent[i] = dataset.extent[i];
+    rc = ats_h5_read_box(&dataset, start, extent, true, out, err);
+out:
+    ats_h5_dataset_close(&dataset);
+    return rc;
+}
+
+bool ats_result_has(const ats_result_file *file, const char *name)
+{
+    return ats_h5_exists(&file->file, name);
 }
 
 static ats_code copy_texts(const char *const *from, int64_t count, char ***out, ats_err *err)
