@@ -74,6 +74,7 @@ ats_code ats_metrics_markdown(ats_arena *arena, const char **out, ats_err *err)
 #define ATS_METRIC_POINTER(name) &ats_metric_##name,
     static const ats_metric *const route[] = {ATS_ROUTE_METRICS(ATS_METRIC_POINTER)};
     static const ats_metric *const payload[] = {ATS_PAYLOAD_METRICS(ATS_METRIC_POINTER)};
+    static const ats_metric *const threshold[] = {ATS_THRESHOLD_METRICS(ATS_METRIC_POINTER)};
 #undef ATS_METRIC_POINTER
     enum { ROOM = 1 << 16 };
     char *text = NULL;
@@ -84,6 +85,8 @@ ats_code ats_metrics_markdown(ats_arena *arena, const char **out, ats_err *err)
     fputs(head, f);
     write_table(f, "Route", route, sizeof route / sizeof *route);
     write_table(f, "Payload", payload, sizeof payload / sizeof *payload);
+    write_table(f, "Dose law, thresholds, weight against contribution", threshold,
+                sizeof threshold / sizeof *threshold);
     fputs(tail, f);
     if (fclose(f) != 0) return ats_fail(err, ATS_E_INTERNAL, "the metrics page outgrew its buffer");
     *out = text;

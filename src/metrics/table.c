@@ -5,6 +5,7 @@
 static const ats_metric *const table[] = {
 #define ATS_METRIC_POINTER(name) &ats_metric_##name,
     ATS_ROUTE_METRICS(ATS_METRIC_POINTER) ATS_PAYLOAD_METRICS(ATS_METRIC_POINTER)
+        ATS_THRESHOLD_METRICS(ATS_METRIC_POINTER)
 #undef ATS_METRIC_POINTER
 };
 

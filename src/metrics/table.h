@@ -1,5 +1,5 @@
 /* The list of metrics, in the order of docs/metrics.md. Adding one: a descriptor in
- * route_metrics.c or payload_metrics.c, and a line here. Private to metrics/. */
+ * route_metrics.c, payload_metrics.c or threshold_metrics.c, and a line here. Private to metrics/. */
 #ifndef ATS_METRICS_TABLE_H
 #define ATS_METRICS_TABLE_H
 
@@ -59,9 +59,17 @@
     X(readout_change)                                                                              \
     X(contribution)
 
+#define ATS_THRESHOLD_METRICS(X)                                                                   \
+    X(inserted_log_odds)                                                                           \
+    X(law_log_mass_shift)                                                                          \
+    X(distractor_tolerance)                                                                        \
+    X(norm_capture_multiple)                                                                       \
+    X(contribution_overlap)
+
 #define ATS_METRIC_DECLARE(name) extern const ats_metric ats_metric_##name;
 ATS_ROUTE_METRICS(ATS_METRIC_DECLARE)
 ATS_PAYLOAD_METRICS(ATS_METRIC_DECLARE)
+ATS_THRESHOLD_METRICS(ATS_METRIC_DECLARE)
 #undef ATS_METRIC_DECLARE
 
 #endif
