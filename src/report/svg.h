@@ -12,8 +12,8 @@ enum { ATS_SVG_STEPS = 11 }; /* colours of a scale */
 
 /* A layer x head map. */
 typedef struct ats_svg_map {
-    const char *id;          /* unique in the page, letters and digits */
-    const char *title;       /* what is shown */
+    const char *id;                     /* unique in the page, letters and digits */
+    const char *title;                  /* what is shown */
     const char *row_name, *column_name; /* "layer", "head" */
     int64_t n_rows, n_columns;
     const int64_t *rows, *columns; /* numbers of the axes */

@@ -48,9 +48,10 @@ void ats_svg_draw_bars(ats_text *page, const ats_svg_bars *plot)
     const double height = KEY + ROW * (double)plot->n_rows + 6;
     const double scale = plot->high > 0 ? (WIDTH - LEFT - RIGHT) / plot->high : 0;
     char description[200];
-    snprintf(description, sizeof description,
-             "Stacked bars of %lld parts for %lld rows, in %s; the table after it lists the numbers.",
-             (long long)plot->n_parts, (long long)plot->n_rows, plot->unit);
+    snprintf(
+        description, sizeof description,
+        "Stacked bars of %lld parts for %lld rows, in %s; the table after it lists the numbers.",
+        (long long)plot->n_parts, (long long)plot->n_rows, plot->unit);
     ats_svg_open(page, plot->id, plot->title, description, WIDTH, height);
     draw_key(page, plot);
     for (int64_t r = 0; r < plot->n_rows; r++) {
@@ -71,8 +72,8 @@ void ats_svg_draw_bars(ats_text *page, const ats_svg_bars *plot)
             x += value * scale;
             total += value;
         }
-        ats_text_add(page, "<text x=\"%.1f\" y=\"%.1f\" class=\"tick\">%.3g</text>\n", x + 6, y + 12,
-                     total);
+        ats_text_add(page, "<text x=\"%.1f\" y=\"%.1f\" class=\"tick\">%.3g</text>\n", x + 6,
+                     y + 12, total);
     }
     ats_text_add(page, "</svg>\n");
 }

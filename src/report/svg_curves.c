@@ -56,14 +56,16 @@ static void draw_axes(ats_text *page, const frame *f)
 {
     const ats_svg_curves *plot = f->plot;
     const double step = ats_svg_step(plot->y_high - plot->y_low, 5);
-    for (double y = ceil(plot->y_low / step - 1e-9) * step; y <= plot->y_high + 1e-9 * step; y += step)
+    for (double y = ceil(plot->y_low / step - 1e-9) * step; y <= plot->y_high + 1e-9 * step;
+         y += step)
         ats_text_add(page,
                      "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>"
                      "<text x=\"%d\" y=\"%.1f\" class=\"tick end\">%.3g</text>",
                      LEFT, WIDTH - RIGHT, y_of(f, y), y_of(f, y), LEFT - 6, y_of(f, y) + 4,
                      fabs(y) < 1e-9 * step ? 0.0 : y);
     if (plot->log_x) {
-        const int first = (int)floor(log2(f->x_low) + 1e-9), last = (int)ceil(log2(f->x_high) - 1e-9);
+        const int first = (int)floor(log2(f->x_low) + 1e-9),
+                  last = (int)ceil(log2(f->x_high) - 1e-9);
         const int stride = (last - first) / 9 + 1;
         for (int k = first; k <= last; k += stride)
             if (ldexp(1, k) >= f->x_low * 0.999 && ldexp(1, k) <= f->x_high * 1.001)
@@ -74,7 +76,8 @@ static void draw_axes(ats_text *page, const frame *f)
              x += across)
             x_tick(page, f, fabs(x) < 1e-9 * across ? 0.0 : x);
     }
-    ats_text_add(page, "\n<text x=\"%d\" y=\"%d\" class=\"label end\">", WIDTH - RIGHT, HEIGHT - 12);
+    ats_text_add(page, "\n<text x=\"%d\" y=\"%d\" class=\"label end\">", WIDTH - RIGHT,
+                 HEIGHT - 12);
     ats_html_escape(page, plot->x_label);
     ats_text_add(page, "</text>\n");
 }
@@ -85,8 +88,9 @@ static void draw_bands(ats_text *page, const frame *f)
         const ats_svg_band *band = &f->plot->bands[b];
         if (band->stop < f->x_low || band->start > f->x_high) continue;
         const double left = x_of(f, band->start), right = x_of(f, band->stop);
-        ats_text_add(page, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" class=\"band\"><title>",
-                     left, TOP, fmax(right - left, 2), HEIGHT - TOP - BOTTOM);
+        ats_text_add(
+            page, "<rect x=\"%.1f\" y=\"%d\" width=\"%.1f\" height=\"%d\" class=\"band\"><title>",
+            left, TOP, fmax(right - left, 2), HEIGHT - TOP - BOTTOM);
         ats_html_escape(page, band->label);
         ats_text_add(page, "</title></rect>\n");
     }
@@ -121,7 +125,8 @@ static void draw_key(ats_text *page, const ats_svg_curves *plot)
     for (int64_t s = 0; s < plot->n_series; s++) {
         const ats_svg_series *series = &plot->series[s];
         int width = 0;
-        for (const char *c = series->label; *c != '\0'; c++) width += ((unsigned char)*c & 0xc0) != 0x80;
+        for (const char *c = series->label; *c != '\0'; c++)
+            width += ((unsigned char)*c & 0xc0) != 0x80;
         ats_text_add(page,
                      "<line class=\"line %s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
                      "<text x=\"%.1f\" y=\"%d\" class=\"tick\">",
@@ -140,10 +145,11 @@ void ats_svg_draw_curves(ats_text *page, const ats_svg_curves *plot)
         ats_text_add(page, "<p class=\"none\">No numbers to draw.</p>\n");
         return;
     }
-    snprintf(description, sizeof description,
-             "%lld curves; horizontal from %.4g to %.4g, vertical from %.3g to %.3g; the table after "
-             "it lists the numbers.",
-             (long long)plot->n_series, f.x_low, f.x_high, plot->y_low, plot->y_high);
+    snprintf(
+        description, sizeof description,
+        "%lld curves; horizontal from %.4g to %.4g, vertical from %.3g to %.3g; the table after "
+        "it lists the numbers.",
+        (long long)plot->n_series, f.x_low, f.x_high, plot->y_low, plot->y_high);
     ats_text_add(page, "<p class=\"ylabel\">");
     ats_html_escape(page, plot->y_label);
     ats_text_add(page, "</p>\n");

@@ -51,8 +51,9 @@ static void draw_axes(ats_text *page, const ats_svg_map *map, double cell, doubl
     for (int64_t i = 0; i < map->n_rows; i += down)
         ats_text_add(page, "<text x=\"%d\" y=\"%.1f\" class=\"tick end\">%lld</text>", LEFT - 5,
                      TOP + ((double)i + 0.5) * height + 4, (long long)map->rows[i]);
-    ats_text_add(page, "<text x=\"2\" y=\"%d\" class=\"tick\">%s\xe2\x86\x93 %s\xe2\x86\x92</text>\n",
-                 10, map->row_name, map->column_name);
+    ats_text_add(page,
+                 "<text x=\"2\" y=\"%d\" class=\"tick\">%s\xe2\x86\x93 %s\xe2\x86\x92</text>\n", 10,
+                 map->row_name, map->column_name);
 }
 
 static void draw_legend(ats_text *page, const ats_svg_map *map, double y)
@@ -65,7 +66,8 @@ static void draw_legend(ats_text *page, const ats_svg_map *map, double y)
                      LEFT + k * step, y, step, scale_of(map), colour);
     }
     const double end = LEFT + ATS_SVG_STEPS * step;
-    ats_text_add(page, "<text x=\"%d\" y=\"%.1f\" class=\"tick\">%.3g</text>", LEFT, y + 25, map->low);
+    ats_text_add(page, "<text x=\"%d\" y=\"%.1f\" class=\"tick\">%.3g</text>", LEFT, y + 25,
+                 map->low);
     if (map->diverging)
         ats_text_add(page, "<text x=\"%.1f\" y=\"%.1f\" class=\"tick mid\">0</text>",
                      (LEFT + end) / 2, y + 25);
@@ -73,7 +75,8 @@ static void draw_legend(ats_text *page, const ats_svg_map *map, double y)
                  map->high);
     ats_text_add(page, "<text x=\"%.1f\" y=\"%.1f\" class=\"tick\">", end + 8, y + 10);
     ats_html_escape(page, map->unit);
-    ats_text_add(page, "</text><rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"12\" class=\"na\"/>"
+    ats_text_add(page,
+                 "</text><rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"12\" class=\"na\"/>"
                  "<text x=\"%.1f\" y=\"%.1f\" class=\"tick\">no number</text>\n",
                  end + 90, y, end + 108, y + 10);
 }
@@ -85,11 +88,12 @@ void ats_svg_heatmap(ats_text *page, const ats_svg_map *map)
     const double height = fmin(cell, fmax(5, fmin(26, 620.0 / (double)map->n_rows)));
     const double bottom = TOP + height * (double)map->n_rows;
     char description[256];
-    snprintf(description, sizeof description,
-             "Map of %lld rows (%s) and %lld columns (%s), coloured from %.3g to %.3g %s; the table "
-             "after it lists the numbers.",
-             (long long)map->n_rows, map->row_name, (long long)map->n_columns, map->column_name,
-             map->low, map->high, map->unit);
+    snprintf(
+        description, sizeof description,
+        "Map of %lld rows (%s) and %lld columns (%s), coloured from %.3g to %.3g %s; the table "
+        "after it lists the numbers.",
+        (long long)map->n_rows, map->row_name, (long long)map->n_columns, map->column_name,
+        map->low, map->high, map->unit);
     ats_svg_open(page, map->id, map->title, description, WIDTH, bottom + LEGEND);
     draw_axes(page, map, cell, height);
     draw_cells(page, map, cell, height);

@@ -1,0 +1,109 @@
+/* The HTML report: one self-contained page about one result, or about a candidate beside its
+ * baseline.
+ *
+ * page_read.c reduces a result to the small tables below, a block of cases at a time; page_*.c draw
+ * them. The page holds no script and asks for nothing outside itself.
+ * Ownership: tables live in the arena that the caller gave. One thread. */
+#ifndef ATS_REPORT_PAGE_H
+#define ATS_REPORT_PAGE_H
+
+#include "base/text.h"
+#include "kernels/backend.h"
+#include "report/results.h"
+
+/* Means over the cases at each value of one swept number, in ascending order. */
+typedef struct ats_page_curve {
+    int64_t n;
+    double *x;         /* [n] */
+    double *treatment; /* [n] mean shift of the target's log mass, nats; NaN: no number */
+    double *control;   /* [n] of the control twins */
+    double *worst;     /* [n] mean of the head that is weakest there */
+    double *change;    /* [n] mean relative change of the output, treatment */
+} ats_page_curve;
+
+/* The numbers that a curve may be swept over. */
+enum { ATS_PAGE_DOSE, ATS_PAGE_DEPTH, ATS_PAGE_AT, ATS_PAGE_N_CURVES };
+
+/* One perturbation of the suite. */
+typedef struct ats_page_family {
+    const char *name, *kind;
+    int64_t n_treatment, n_control; /* cases that ran */
+    int64_t n_lost;                 /* cells in which the target's mass vanished (shift -inf) */
+    double *shift, *control;        /* [layers, heads] mean log mass shift, nats */
+    double share[ATS_N_PARTS];      /* mean share of each part in the output's change */
+    double change;                  /* mean relative change of the output */
+    ats_page_curve curve[ATS_PAGE_N_CURVES]; /* n 0: not swept */
+} ats_page_family;
+
+/* A weakest cell: the two routes by span. */
+typedef struct ats_page_cell {
+    int64_t case_index, layer, head, probe; /* layer, head: places on the axes */
+    double shift;
+    const char *variant, *sample;
+    double *before, *after; /* [n_spans] mass; NaN: no number */
+} ats_page_cell;
+
+typedef struct ats_page_result {
+    const char *path, *suite, *suite_hash, *model, *checkpoint, *captures, *backend, *target,
+        *version;
+    int64_t n_cases, n_samples, n_layers, n_heads, n_probes, n_spans, n_failed, n_skipped;
+    int64_t *layers, *heads;         /* the model's numbers */
+    const char **spans;              /* [n_spans] */
+    int64_t target_span;             /* -1: the suite names none */
+    double *target_mass, *sink_mass; /* [layers, heads]; NaN where there is no number */
+    double *shift;                   /* [layers, heads] over treatments that have a control twin */
+    int64_t n_families;
+    ats_page_family *families;
+    int64_t n_worst;
+    ats_page_cell *worst; /* weakest first, one a perturbation at most */
+} ats_page_result;
+
+ATS_MUST_CHECK ats_code ats_page_read(ats_arena *arena, const char *path, ats_page_result *out,
+                                      ats_err *err);
+
+/* A named stretch of one sample's context, with its text: from the capture, given by the caller. */
+typedef struct ats_page_span {
+    const char *name, *text; /* text NULL: the capture has no token text */
+    double start, stop;      /* depths: shares of the rows that can be hidden */
+} ats_page_span;
+
+typedef struct ats_page_gate {
+    const char *name, *verdict; /* "passed", "failed", "regressed", "inconclusive", ... */
+    const char *sentence;
+    bool bad;
+} ats_page_gate;
+
+/* What the caller knows beside the result itself. */
+typedef struct ats_page_options {
+    const char *verdict; /* the headline: "pass", "2 of 9 gates failed", "regressed" */
+    bool bad;
+    int64_t n_gates;
+    const ats_page_gate *gates;
+    const char *span_sample; /* whose spans these are; NULL: none known */
+    int64_t n_spans;
+    const ats_page_span *spans;
+    const char *comparison; /* text table of `compare`, or NULL */
+} ats_page_options;
+
+/* The whole page. base: the baseline, or NULL. */
+ATS_MUST_CHECK ats_code ats_page_text(ats_arena *arena, const ats_page_result *result,
+                                      const ats_page_result *base, const ats_page_options *options,
+                                      const char **out, ats_err *err);
+
+/* Sections, in order of the page; internal to report/. */
+typedef struct ats_page {
+    ats_text text;
+    const ats_page_result *result, *base;
+    const ats_page_options *options;
+} ats_page;
+extern const char *const ats_page_style[]; /* pieces, then NULL */
+void ats_page_maps(ats_page *page);
+void ats_page_families(ats_page *page);
+void ats_page_profile(ats_page *page);
+void ats_page_worst(ats_page *page);
+/* <details> with a table: head cells, then rows of numbers with a name each. */
+void ats_page_table(ats_page *page, const char *summary, int64_t n_columns,
+                    const char *const *columns, int64_t n_rows, const char *const *rows,
+                    const double *values);
+
+#endif

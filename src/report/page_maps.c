@@ -1,0 +1,150 @@
+#include <math.h>
+#include <stdio.h>
+
+#include "report/html.h"
+#include "report/page.h"
+#include "report/svg.h"
+
+/* One quantity over layers and heads. */
+typedef struct quantity {
+    const char *id, *title, *unit, *reading;
+    const double *result, *base; /* [layers, heads]; base NULL: no baseline, or another shape */
+    bool diverging, better_high;
+} quantity;
+
+static bool same_heads(const ats_page_result *a, const ats_page_result *b)
+{
+    bool same = b != NULL && a->n_layers == b->n_layers && a->n_heads == b->n_heads;
+    for (int64_t i = 0; same && i < a->n_layers; i++) same = a->layers[i] == b->layers[i];
+    for (int64_t i = 0; same && i < a->n_heads; i++) same = a->heads[i] == b->heads[i];
+    return same;
+}
+
+static void numbers_table(ats_page *page, const double *values)
+{
+    const ats_page_result *x = page->result;
+    ats_text *text = &page->text;
+    ats_text_add(text, "<details><summary>numbers</summary><div class=\"wide\" tabindex=\"0\">"
+                       "<table><tr><th scope=\"col\">layer</th>");
+    for (int64_t h = 0; h < x->n_heads; h++)
+        ats_text_add(text, "<th scope=\"col\">head %lld</th>", (long long)x->heads[h]);
+    ats_text_add(text, "</tr>\n");
+    for (int64_t l = 0; l < x->n_layers; l++) {
+        ats_text_add(text, "<tr><th scope=\"row\">%lld</th>", (long long)x->layers[l]);
+        for (int64_t h = 0; h < x->n_heads; h++) {
+            ats_text_add(text, "<td>");
+            ats_html_number(text, values[l * x->n_heads + h]);
+            ats_text_add(text, "</td>");
+        }
+        ats_text_add(text, "</tr>\n");
+    }
+    ats_text_add(text, "</table></div></details>\n");
+}
+
+static void one_map(ats_page *page, const quantity *q, const char *suffix, const char *caption,
+                    const double *values, double low, double high, bool diverging)
+{
+    const ats_page_result *x = page->result;
+    char id[64], title[256];
+    snprintf(id, sizeof id, "%s%s", q->id, suffix);
+    snprintf(title, sizeof title, "%s%s%s", q->title, caption[0] != '\0' ? ", " : "", caption);
+    const ats_svg_map map = {.id = id,
+                             .title = title,
+                             .row_name = "layer",
+                             .column_name = "head",
+                             .n_rows = x->n_layers,
+                             .n_columns = x->n_heads,
+                             .rows = x->layers,
+                             .columns = x->heads,
+                             .values = values,
+                             .low = low,
+                             .high = high,
+                             .diverging = diverging,
+                             .better_high = q->better_high,
+                             .unit = q->unit};
+    ats_text_add(&page->text, "<figure><figcaption>");
+    ats_html_escape(&page->text, caption[0] != '\0' ? caption : q->title);
+    ats_text_add(&page->text, "</figcaption>\n");
+    ats_svg_heatmap(&page->text, &map);
+    numbers_table(page, values);
+    ats_text_add(&page->text, "</figure>\n");
+}
+
+/* Ends of a scale that holds both results: symmetric around 0 when two hues meet there. */
+static bool find_scale(const quantity *q, int64_t n, bool diverging, double *low, double *high)
+{
+    double other_low = 0, other_high = 0;
+    if (!ats_svg_extent(n, q->result, low, high)) return false;
+    if (q->base != NULL && ats_svg_extent(n, q->base, &other_low, &other_high)) {
+        *low = fmin(*low, other_low);
+        *high = fmax(*high, other_high);
+    }
+    if (diverging) {
+        *high = fmax(fabs(*low), fabs(*high));
+        *low = -*high;
+    }
+    if (!(*high > *low)) {
+        *high = *low + 1e-9 + fabs(*low) * 0.01;
+        *low = diverging ? -*high : *low;
+    }
+    return true;
+}
+
+static void difference(ats_page *page, const quantity *q, int64_t n)
+{
+    double *values = NULL, low = 0, high = 0;
+    if (page->text.rc == ATS_OK)
+        page->text.rc = ATS_NEW(page->text.arena, n, &values, page->text.err);
+    if (page->text.rc != ATS_OK) return;
+    for (int64_t i = 0; i < n; i++) values[i] = q->result[i] - q->base[i];
+    const quantity d = {.result = values};
+    if (!find_scale(&d, n, true, &low, &high)) return;
+    one_map(page, q, "d", "candidate minus baseline", values, low, high, true);
+}
+
+static void draw_quantity(ats_page *page, const quantity *q)
+{
+    const int64_t n = page->result->n_layers * page->result->n_heads;
+    double low = 0, high = 0;
+    ats_html_element(&page->text, "h3", NULL, q->title);
+    ats_html_element(&page->text, "p", "dim", q->reading);
+    if (!find_scale(q, n, q->diverging, &low, &high)) {
+        ats_text_add(&page->text, "<p class=\"none\">No head has a number.</p>\n");
+        return;
+    }
+    ats_text_add(&page->text, "<div class=\"grid3\">\n");
+    if (q->base != NULL) one_map(page, q, "b", "baseline", q->base, low, high, q->diverging);
+    one_map(page, q, "c", q->base != NULL ? "candidate" : "", q->result, low, high, q->diverging);
+    if (q->base != NULL) difference(page, q, n);
+    ats_text_add(&page->text, "</div>\n");
+}
+
+void ats_page_maps(ats_page *page)
+{
+    const ats_page_result *x = page->result;
+    const ats_page_result *b = same_heads(x, page->base) ? page->base : NULL;
+    const quantity all[] = {
+        {"mapshift", "Loss of the target under insertions", "nats",
+         "Mean change of the target span's log mass over all cases that have a control twin: 0 "
+         "keeps "
+         "its weight, -0.69 halves it. Orange loses, blue gains.",
+         x->shift, b != NULL ? b->shift : NULL, true, true},
+        {"mapmass", "Target mass before any edit", "share of the weight",
+         "Geometric mean over samples and probes. Heads that never look at the target have little "
+         "to "
+         "lose.",
+         x->target_mass, b != NULL ? b->target_mass : NULL, false, true},
+        {"mapsink", "Sink mass before any edit", "share of the weight",
+         "Weight on the first rows and on the null route: a head that rests there is not "
+         "retrieving.",
+         x->sink_mass, b != NULL ? b->sink_mass : NULL, false, true},
+    };
+    ats_text_add(&page->text, "<section id=\"maps\"><h2>Layers and heads</h2>\n");
+    if (page->base != NULL && b == NULL)
+        ats_text_add(&page->text,
+                     "<p class=\"none\">The baseline has other layers or heads: no maps of "
+                     "it and no differences.</p>\n");
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (x->target_span >= 0 || all[i].result == x->sink_mass) draw_quantity(page, &all[i]);
+    ats_text_add(&page->text, "</section>\n");
+}
