@@ -40,6 +40,7 @@ typedef struct ats_edit {
     double temperature;  /* extra factor on the contract's temperature; 1: none */
     double scale;        /* replaces the contract's scale; 0: keep */
     const float *q;      /* [rows, d_qk] replaces the queries (before query_delta); NULL: keep */
+    bool apart;          /* evaluate by a pass of its own: nothing is taken over from the base */
 } ats_edit;
 
 #endif

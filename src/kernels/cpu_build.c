@@ -21,7 +21,7 @@ bool ats_cpu_same_logits(const ats_cpu_variant *v, const ats_segment *s)
     if (s == NULL) return true;
     const int64_t delta = s->kind == ATS_SEG_KEEP ? s->delta : 0;
     const int64_t chunk = v->base->problem->contract.chunk;
-    if (v->rescaled || v->edit->query_delta != delta) return false;
+    if (v->edit->apart || v->rescaled || v->edit->query_delta != delta) return false;
     if (s->kind == ATS_SEG_SWAP && s->swap_key) return false;
     return chunk == 0 || delta % chunk == 0;
 }

@@ -77,6 +77,14 @@ typedef struct ats_cpu_ops {
                           const float *add, const float *threshold);
     /* y[i] += g x[i] */
     void (*axpy)(int64_t count, float g, const float *x, float *y);
+    /* Weights alone: p = exp(scale (x - max x)), m = scale max x and l = sum p of every lane. */
+    void (*weights)(int64_t keys, int64_t lanes, float scale, const float *x, float *p, float *m,
+                    float *l);
+    /* Ceilings of the machine, for `bench`: burn_flops multiply-adds (two each) a step from
+     * registers, and the sum of an array whose length is a multiple of 256. */
+    double burn_flops;
+    float (*burn)(int64_t steps);
+    float (*read)(int64_t count, const float *x);
 } ats_cpu_ops;
 
 extern const ats_cpu_ops ats_cpu_ops_portable;

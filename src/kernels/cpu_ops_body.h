@@ -339,6 +339,49 @@ static void ops_axpy(int64_t count, float g, const float *x, float *y)
     for (; i < count; i++) y[i] += g * x[i];
 }
 
+static void ops_weights(int64_t keys, int64_t lanes, float scale, const float *x, float *p,
+                        float *m, float *l)
+{
+    for (int64_t j = 0; j < lanes; j += VL) {
+        vf peak = v_set(-INFINITY), sum = v_set(0.0f);
+        for (int64_t i = 0; i < keys; i++) peak = V_MAX(peak, v_load(x + i * lanes + j));
+        for (int64_t i = 0; i < keys; i++) {
+            const vf w = v_exp((v_load(x + i * lanes + j) - peak) * scale);
+            sum += w;
+            v_store(p + i * lanes + j, w);
+        }
+        v_store(m + j, peak * scale);
+        v_store(l + j, sum);
+    }
+}
+
+enum { CHAINS = 12 };
+
+static float ops_burn(int64_t steps)
+{
+    vf acc[CHAINS];
+    const vf x = v_set(0.999f), y = v_set(0.001f);
+    for (int i = 0; i < CHAINS; i++) acc[i] = v_set((float)i);
+    for (int64_t t = 0; t < steps; t++)
+#pragma GCC unroll 12
+        for (int i = 0; i < CHAINS; i++) acc[i] = acc[i] * x + y;
+    vf sum = v_set(0.0f);
+    for (int i = 0; i < CHAINS; i++) sum += acc[i];
+    return sum[0];
+}
+
+static float ops_read(int64_t count, const float *x)
+{
+    vf acc[8];
+    for (int j = 0; j < 8; j++) acc[j] = v_set(0.0f);
+    for (int64_t i = 0; i < count; i += 8 * VL)
+#pragma GCC unroll 8
+        for (int j = 0; j < 8; j++) acc[j] += v_load(x + i + j * VL);
+    vf sum = v_set(0.0f);
+    for (int j = 0; j < 8; j++) sum += acc[j];
+    return sum[0];
+}
+
 /* bfloat16: the upper half of a float. binary16: moved to the float's exponent and mantissa, then
  * times 2^112 for the bias, which is exact for subnormals too; inf and NaN get the full exponent.
  */
@@ -381,4 +424,8 @@ const ats_cpu_ops OPS_TABLE = {
     .any_above = ops_any_above,
     .next_above = ops_next_above,
     .axpy = ops_axpy,
+    .weights = ops_weights,
+    .burn_flops = 2.0 * CHAINS * VL,
+    .burn = ops_burn,
+    .read = ops_read,
 };

@@ -14,11 +14,12 @@ MAY_INCLUDE = {
     "capture": {"base", "h5", "yaml"},
     "perturb": {"base", "yaml", "capture"},
     "metrics": {"base", "kernels"},
+    "bench": {"base", "kernels", "metrics"},
     "suite": {"base", "yaml", "perturb", "metrics"},
     "report": {"base", "h5", "metrics", "kernels"},
     "engine": {"base", "h5", "capture", "perturb", "kernels", "metrics", "suite", "report"},
     "cli": {"base", "yaml", "capture", "perturb", "kernels", "metrics", "suite", "report", "engine",
-            "h5"},
+            "h5", "bench"},
 }
 OWNERS = {"hdf5.h": {"h5"}, "hdf5_hl.h": {"h5"}, "zstd.h": {"h5"}, "yaml.h": {"yaml"}}
 LONGEST_FILE, LONGEST_FUNCTION = 600, 80

@@ -1,0 +1,139 @@
+/* One pass: against the multiply-add peak, the memory's speed, and a pass that keeps nothing but
+ * output and log-sum-exp. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/parallel.h"
+#include "bench/bench.h"
+#include "bench/plain.h"
+
+typedef struct pass {
+    const ats_backend *cpu;
+    ats_problem problem;
+    ats_bench_plain plain;
+} pass;
+
+static ats_code ignore(void *ctx, int64_t variant, int worker, const ats_stats *base,
+                       const ats_stats *stats, ats_err *err)
+{
+    (void)ctx;
+    (void)variant;
+    (void)worker;
+    (void)base;
+    (void)stats;
+    (void)err;
+    return ATS_OK;
+}
+
+static ats_code run(void *ctx, ats_err *err)
+{
+    pass *p = ctx;
+    return p->cpu->evaluate(&p->problem, NULL, 0, ignore, NULL, err);
+}
+
+static ats_code run_plain(void *ctx, ats_err *err)
+{
+    pass *p = ctx;
+    return ats_bench_plain_run(&p->plain, err);
+}
+
+static ats_code make(ats_arena *arena, const ats_bench_shape *shape, pass *p, ats_err *err)
+{
+    ats_code rc;
+    ATS_TRY(ats_backend_find("cpu", &p->cpu, err));
+    ATS_TRY(ats_bench_problem(arena, shape, &p->problem, err));
+    ATS_TRY(ats_bench_plain_new(arena, &p->problem, &p->plain, err));
+out:
+    return rc;
+}
+
+static double flops_of(const ats_problem *p)
+{
+    return 2 * (double)p->n_rows * (double)p->n_keys * (double)(p->d_qk + p->d_v);
+}
+
+static double bytes_of(const ats_problem *p)
+{
+    return (double)p->n_keys * (double)(p->d_qk * (int64_t)ats_dtype_size(p->k_dtype) +
+                                        p->d_v * (int64_t)ats_dtype_size(p->v_dtype));
+}
+
+static ats_code wide(ats_bench *bench, ats_arena *arena, ats_err *err)
+{
+    const ats_bench_shape shape = {bench->quick ? 8192 : 32768, 8, 64, 128, ATS_F32};
+    ats_bench_row row = {.key = "fp32_pass",
+                         .group = "bars",
+                         .what = "fp32 pass with all statistics, 512 rows, of the FMA peak",
+                         .unit = "%",
+                         .must = 70,
+                         .goal = 90};
+    pass p = {0};
+    ats_code rc;
+    ATS_TRY(make(arena, &shape, &p, err));
+    ats_bench_timed things[] = {{run, &p, 0}, {run_plain, &p, 0}};
+    ATS_TRY(ats_bench_time(bench, things, 2, err));
+    const double flops = flops_of(&p.problem) / things[0].best;
+    row.value = 100 * flops / bench->flops;
+    snprintf(row.note, sizeof row.note, "%lld keys, d 128: %.1f GFLOP/s, %.1f ms",
+             (long long)shape.n_keys, flops / 1e9, 1e3 * things[0].best);
+    ATS_TRY(ats_bench_add(bench, &row, err));
+    row = (ats_bench_row){.key = "statistics",
+                          .group = "bars",
+                          .what = "statistics over output and log-sum-exp alone, 512 rows",
+                          .unit = "%",
+                          .value = 100 * (things[0].best / things[1].best - 1),
+                          .must = 15,
+                          .goal = 3,
+                          .at_most = true};
+    snprintf(row.note, sizeof row.note, "without statistics %.1f GFLOP/s, %.1f ms",
+             flops_of(&p.problem) / things[1].best / 1e9, 1e3 * things[1].best);
+    ATS_TRY(ats_bench_add(bench, &row, err));
+out:
+    return rc;
+}
+
+static ats_code probe(ats_bench *bench, ats_arena *arena, ats_dtype dtype, int64_t rows,
+                      const char *key, bool bar, ats_err *err)
+{
+    const int64_t n = bench->quick ? 131072 : 524288;
+    const ats_bench_shape shape = {n, 1, rows, 128, dtype};
+    ats_bench_row row = {.key = key,
+                         .group = "bars",
+                         .unit = "%",
+                         .must = bar ? 70 : (double)NAN,
+                         .goal = bar ? 95 : (double)NAN};
+    pass p = {0};
+    ats_code rc;
+    ATS_TRY(make(arena, &shape, &p, err));
+    ats_bench_timed things[] = {{run, &p, 0}};
+    ATS_TRY(ats_bench_time(bench, things, 1, err));
+    const double rate = bytes_of(&p.problem) / things[0].best;
+    row.value = 100 * rate / bench->bandwidth;
+    snprintf(row.what, sizeof row.what, "probe mode, %lld row%s, %s, of memory bandwidth",
+             (long long)rows, rows > 1 ? "s" : "", ats_dtype_name(dtype));
+    snprintf(row.note, sizeof row.note, "%lld keys, d 128: %.1f GB/s, %.1f ms", (long long)n,
+             rate / 1e9, 1e3 * things[0].best);
+    ATS_TRY(ats_bench_add(bench, &row, err));
+out:
+    return rc;
+}
+
+ats_code ats_bench_passes(ats_bench *bench, ats_err *err)
+{
+    ats_arena arena;
+    ats_code rc;
+    ats_arena_init(&arena, false);
+    ATS_TRY(wide(bench, &arena, err));
+    ats_arena_reset(&arena);
+    ATS_TRY(probe(bench, &arena, ATS_BF16, 8, "probe_8_bf16", true, err));
+    ats_arena_reset(&arena);
+    ATS_TRY(probe(bench, &arena, ATS_BF16, 1, "probe_1_bf16", false, err));
+    ats_arena_reset(&arena);
+    ATS_TRY(probe(bench, &arena, ATS_F16, 8, "probe_8_f16", false, err));
+    ats_arena_reset(&arena);
+    ATS_TRY(probe(bench, &arena, ATS_F32, 8, "probe_8_f32", false, err));
+out:
+    ats_arena_fini(&arena);
+    return rc;
+}
