@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static float from_bits(uint32_t bits)
+static inline float from_bits(uint32_t bits)
 {
     float x;
     memcpy(&x, &bits, sizeof x);
@@ -16,7 +16,9 @@ static uint32_t to_bits(float x)
     return bits;
 }
 
-float ats_bf16_to_f32(uint16_t bits) { return from_bits((uint32_t)bits << 16); }
+static inline float widen_bf16(uint16_t bits) { return from_bits((uint32_t)bits << 16); }
+
+float ats_bf16_to_f32(uint16_t bits) { return widen_bf16(bits); }
 
 uint16_t ats_f32_to_bf16(float x)
 {
@@ -83,7 +85,7 @@ void ats_widen(ats_dtype dtype, const void *src, int64_t offset, int64_t count, 
     }
     const uint16_t *words = (const uint16_t *)src + offset;
     if (dtype == ATS_BF16)
-        for (int64_t i = 0; i < count; i++) dst[i] = ats_bf16_to_f32(words[i]);
+        for (int64_t i = 0; i < count; i++) dst[i] = widen_bf16(words[i]);
     else
         for (int64_t i = 0; i < count; i++) dst[i] = ats_f16_to_f32(words[i]);
 }

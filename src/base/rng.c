@@ -26,15 +26,20 @@ ats_rng ats_rng_stream(uint64_t seed, const char *sample, const char *variant, i
                      .stream = hash.high64};
 }
 
+static philox4x32_ctr_t next_block(ats_rng *rng)
+{
+    philox4x32_ctr_t counter = {{(uint32_t)rng->counter, (uint32_t)(rng->counter >> 32),
+                                 (uint32_t)rng->stream, (uint32_t)(rng->stream >> 32)}};
+    philox4x32_key_t key = {{rng->key[0], rng->key[1]}};
+    rng->counter++;
+    return philox4x32(counter, key);
+}
+
 uint32_t ats_rng_u32(ats_rng *rng)
 {
     if (rng->left == 0) {
-        philox4x32_ctr_t counter = {{(uint32_t)rng->counter, (uint32_t)(rng->counter >> 32),
-                                     (uint32_t)rng->stream, (uint32_t)(rng->stream >> 32)}};
-        philox4x32_key_t key = {{rng->key[0], rng->key[1]}};
-        const philox4x32_ctr_t block = philox4x32(counter, key);
+        const philox4x32_ctr_t block = next_block(rng);
         memcpy(rng->buffer, block.v, sizeof rng->buffer);
-        rng->counter++;
         rng->left = 4;
     }
     return rng->buffer[4 - rng->left--];
@@ -57,10 +62,33 @@ int64_t ats_rng_below(ats_rng *rng, int64_t bound)
     return (int64_t)(x % n);
 }
 
+/* Box-Muller. */
+static double normal(double u, double v)
+{
+    return sqrt(-2.0 * log(1.0 - u)) * cos(2.0 * 3.14159265358979323846 * v);
+}
+
 double ats_rng_normal(ats_rng *rng)
 {
-    const double u = 1.0 - ats_rng_unit(rng), v = ats_rng_unit(rng);
-    return sqrt(-2.0 * log(u)) * cos(2.0 * 3.14159265358979323846 * v);
+    const double u = ats_rng_unit(rng), v = ats_rng_unit(rng);
+    return normal(u, v);
+}
+
+static double unit_of(uint32_t high, uint32_t low)
+{
+    return (double)(((uint64_t)high << 32 | low) >> 11) * 0x1p-53;
+}
+
+void ats_rng_normals(ats_rng *rng, int64_t count, double *out)
+{
+    if (rng->left != 0) { /* normals straddle blocks */
+        for (int64_t i = 0; i < count; i++) out[i] = ats_rng_normal(rng);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        const philox4x32_ctr_t b = next_block(rng);
+        out[i] = normal(unit_of(b.v[0], b.v[1]), unit_of(b.v[2], b.v[3]));
+    }
 }
 
 void ats_rng_choose(ats_rng *rng, int64_t *index, int64_t n, int64_t take)

@@ -22,6 +22,8 @@ uint32_t ats_rng_u32(ats_rng *rng);
 double ats_rng_unit(ats_rng *rng);                  /* uniform in [0, 1), 53 bits */
 int64_t ats_rng_below(ats_rng *rng, int64_t bound); /* unbiased in [0, bound), bound > 0 */
 double ats_rng_normal(ats_rng *rng);                /* standard normal, Box-Muller */
+/* out[i] = the next standard normals: those that count calls of ats_rng_normal give. */
+void ats_rng_normals(ats_rng *rng, int64_t count, double *out);
 /* Fisher-Yates: the first `take` entries of index[0..n) become a random sample in random order. */
 void ats_rng_choose(ats_rng *rng, int64_t *index, int64_t n, int64_t take);
 

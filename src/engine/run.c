@@ -17,12 +17,13 @@ typedef struct run {
     ats_results *results;
     ats_recorder recorder;
     ats_tensors tensors;
-    ats_arena arena;    /* whole run */
-    ats_arena group;    /* one key head of one batch */
-    ats_arena *workers; /* [ats_threads()] edits of one key head */
-    ats_block *blocks;  /* [2 * n_metrics + 3] */
-    double *measured;   /* [ats_threads()] */
-    case_state *cases;  /* [n_samples, n_variants] */
+    ats_arena arena;         /* whole run */
+    ats_arena group;         /* one key head of one batch */
+    ats_arena *workers;      /* [ats_threads()] edits of one key head */
+    ats_build_cache *caches; /* [ats_threads()] */
+    ats_block *blocks;       /* [2 * n_metrics + 3] */
+    double *measured;        /* [ats_threads()] */
+    case_state *cases;       /* [n_samples, n_variants] */
     ats_err first_failure;
     int64_t done;
 } run;
@@ -77,6 +78,7 @@ static ats_code start(run *r, const char *path, ats_err *err)
     ats_code rc;
     r->tensors.budget = tensor_budget;
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->workers, err));
+    ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->caches, err));
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->measured, err));
     ATS_TRY(ATS_NEW(&r->arena, 2 * plan->n_metrics + 3, &r->blocks, err));
     ATS_TRY(ATS_NEW0(&r->arena, plan->n_cases, &r->cases, err));
@@ -218,6 +220,7 @@ static ats_code run_layer(run *r, int64_t s, int64_t l, ats_err *err)
                        .sample = s,
                        .layer = l,
                        .arenas = r->workers,
+                       .caches = r->caches,
                        .measured = r->measured};
     ats_arena arena;
     ats_group *groups = NULL;
@@ -360,6 +363,7 @@ ats_code ats_run(const ats_plan *plan, const char *path, ats_outcome *out, ats_e
     for (int w = 0; w < ats_threads(); w++) {
         if (r.measured != NULL) outcome.measure += r.measured[w] / ats_threads();
         if (r.workers != NULL) ats_arena_fini(&r.workers[w]);
+        if (r.caches != NULL) ats_build_cache_fini(&r.caches[w]);
     }
     outcome.evaluate -= outcome.measure;
     ats_tensors_fini(&r.tensors);

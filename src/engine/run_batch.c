@@ -17,13 +17,26 @@ void ats_case_fail(case_state *state, const char *message)
 typedef struct build_job {
     evaluation *work;
     const case_state *cases; /* [count] of the batch */
-    ats_arena *errors;       /* [ats_threads()] */
+    int64_t *order;          /* [count] of the batch, most side rows first */
 } build_job;
 
-static ats_code build_one(void *ctx, int64_t i, int worker, ats_err *err)
+/* The longest builds first, so that no thread is left with one at the end; equal ones in order. */
+static void order_by_rows(const evaluation *work, int64_t *order)
+{
+    const ats_plan_case *cases =
+        work->plan->cases + work->sample * work->plan->suite->n_variants + work->first;
+    for (int64_t i = 0; i < work->count; i++) {
+        int64_t at = i;
+        for (; at > 0 && cases[order[at - 1]].rows < cases[i].rows; at--) order[at] = order[at - 1];
+        order[at] = i;
+    }
+}
+
+static ats_code build_one(void *ctx, int64_t index, int worker, ats_err *err)
 {
     build_job *job = ctx;
     evaluation *work = job->work;
+    const int64_t i = job->order[index];
     work->built[i] = (ats_built){.dose = NAN};
     work->failed[i] = NULL;
     if (ats_interrupted())
@@ -37,6 +50,7 @@ static ats_code build_one(void *ctx, int64_t i, int worker, ats_err *err)
     build.kv_head = work->group->kv_head;
     build.n_heads = work->group->n_heads;
     build.heads = work->group->heads;
+    build.cache = &work->caches[worker];
     ats_err mine = {.code = ATS_OK};
     const ats_code rc = ats_perturb_build(&build, &work->built[i], &mine);
     if (rc == ATS_OK) return ATS_OK;
@@ -89,6 +103,8 @@ ats_code ats_run_build(evaluation *work, case_state *cases, ats_arena *arena, at
 {
     build_job job = {.work = work, .cases = cases};
     ats_code rc;
+    ATS_TRY(ATS_NEW(arena, work->count, &job.order, err));
+    order_by_rows(work, job.order);
     ATS_TRY(ATS_NEW(arena, work->count, &work->built, err));
     ATS_TRY(ATS_NEW0(arena, work->count, &work->failed, err));
     ATS_TRY(ATS_NEW(arena, work->count, &work->edits, err));

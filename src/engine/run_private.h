@@ -5,6 +5,7 @@
 #include "engine/run.h"
 #include "engine/tensors.h"
 #include "metrics/record.h"
+#include "perturb/cache.h"
 
 /* What is known of a case so far; sums are added in a fixed order by one thread. */
 typedef struct case_state {
@@ -27,11 +28,12 @@ typedef struct evaluation {
     const ats_problem *problem;
     ats_donor donors[2];
     int64_t n_donors;
-    ats_arena *arenas; /* [ats_threads()] of the edits */
-    ats_built *built;  /* [count] */
-    ats_err **failed;  /* [count] NULL: built */
-    ats_edit *edits;   /* [n_edits] those that run */
-    int64_t *edit_of;  /* [n_edits] batch index of an edit */
+    ats_arena *arenas;       /* [ats_threads()] of the edits */
+    ats_build_cache *caches; /* [ats_threads()] */
+    ats_built *built;        /* [count] */
+    ats_err **failed;        /* [count] NULL: built */
+    ats_edit *edits;         /* [n_edits] those that run */
+    int64_t *edit_of;        /* [n_edits] batch index of an edit */
     int64_t n_edits;
     const float *const *w_o; /* [group->n_heads] or NULL */
     double *measured;        /* [ats_threads()] seconds spent in the recorder */

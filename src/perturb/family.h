@@ -80,6 +80,7 @@ typedef struct ats_build {
     const int64_t *heads;  /* [n_heads] */
     int64_t n_probes;      /* probes that are evaluated; 0: all of the sample */
     const int64_t *probes; /* [n_probes] indices of the sample's probes */
+    struct ats_build_cache *cache; /* of this thread (perturb/cache.h), or NULL; changes no bit */
 } ats_build;
 
 /* What an edit really did, row by row, for the result file. */
@@ -105,6 +106,8 @@ typedef struct ats_family {
     const ats_param_def *params;
     int64_t n_params;
     const char *dose; /* name of the parameter that is the dose axis, or NULL */
+    const char *const
+        *doses; /* others that may be it where `dose` is fixed, NULL-terminated; NULL */
     bool has_control;
     bool has_positions; /* `positions:` is a required field */
     /* Checks parameters that the table cannot (combinations); no sample yet. */

@@ -1,7 +1,6 @@
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/rope.h"
+#include "perturb/cache.h"
 #include "perturb/families.h"
 #include "perturb/params.h"
 #include "perturb/place.h"
@@ -82,41 +81,18 @@ out:
     return rc;
 }
 
-static int compare_doubles(const void *a, const void *b)
-{
-    const double *x = a, *y = b;
-    return (*x > *y) - (*x < *y);
-}
-
 /* Quantile of the finite key or value norms of this key head, linear between order statistics. */
 static ats_code norm_quantile(const ats_build *ctx, bool values, double q, double *out,
                               ats_err *err)
 {
-    const ats_donor own = ats_own(ctx);
-    const int64_t n = ctx->sample->n_keys, d = values ? ctx->layer->d_v : ctx->layer->d_qk;
-    double *norms = NULL;
-    float *x = NULL;
+    const double *norms = NULL;
     int64_t count = 0;
-    ats_code rc;
-    ATS_TRY(ATS_NEW(ctx->arena, n, &norms, err));
-    ATS_TRY(ATS_NEW(ctx->arena, d, &x, err));
-    for (int64_t i = 0; i < n; i++) {
-        if (values)
-            ats_value_row(ctx, &own, i, x);
-        else
-            ats_key_row(ctx, &own, i, x);
-        const double norm = ats_vector_norm(x, d);
-        if (isfinite(norm)) norms[count++] = norm;
-    }
-    if (count == 0)
-        ATS_TRY(
-            ats_fail(err, ATS_E_INPUT, "key head %lld has no finite row", (long long)ctx->kv_head));
-    qsort(norms, (size_t)count, sizeof *norms, compare_doubles);
+    const ats_code rc = ats_build_norms(ctx, values, &norms, &count, err);
+    if (rc != ATS_OK) return rc;
     const double at = q * (double)(count - 1);
     const int64_t low = (int64_t)at, high = low + 1 < count ? low + 1 : low;
     *out = norms[low] + (at - (double)low) * (norms[high] - norms[low]);
-out:
-    return rc;
+    return ATS_OK;
 }
 
 enum { MEAN_ROWS = 4096 };
@@ -131,11 +107,29 @@ static int64_t add_content(const ats_build *ctx, int64_t start, int64_t stop, in
     for (int64_t row = start; row < stop; row += step) {
         ats_key_row(ctx, &own, row, k);
         if (!isfinite(ats_vector_norm(k, d))) continue;
-        ats_rope_move(&ctx->layer->contract.rope, -ctx->sample->position[row], 1, d, k, k);
+        ats_build_move(ctx, -ctx->sample->position[row], 1, k, k);
         for (int64_t i = 0; i < d; i++) mean[i] += (double)k[i];
         count++;
     }
     return count;
+}
+
+/* The content-space sum over (at most MEAN_ROWS of) the sample, kept for later variants. */
+static ats_code all_content(const ats_build *ctx, float *k, double *mean, ats_err *err)
+{
+    const int64_t n = ctx->sample->n_keys, d = ctx->layer->d_qk;
+    ats_build_cache scratch;
+    ats_build_cache *cache = ats_build_cache_of(ctx, &scratch);
+    double *sum = cache->mean;
+    ats_code rc = ATS_OK;
+    if (sum == NULL) {
+        ATS_TRY(ATS_NEW0(cache == &scratch ? ctx->arena : &cache->arena, d, &sum, err));
+        add_content(ctx, 0, n, 1 + (n - 1) / MEAN_ROWS, k, sum);
+        cache->mean = sum;
+    }
+    memcpy(mean, sum, (size_t)d * sizeof *mean);
+out:
+    return rc;
 }
 
 /* Every row gets the same content: the mean key, or the mean of rows of role sink (else row 0). */
@@ -153,11 +147,11 @@ static ats_code fixed_direction(ats_rows *rows, bool sinks, ats_err *err)
         if (strcmp(sample->spans[s].role, "sink") == 0)
             count += add_content(ctx, sample->spans[s].start, sample->spans[s].stop, 1, k, mean);
     if (sinks && count == 0) add_content(ctx, 0, 1, 1, k, mean);
-    if (!sinks) add_content(ctx, 0, sample->n_keys, 1 + (sample->n_keys - 1) / MEAN_ROWS, k, mean);
+    if (!sinks) ATS_TRY(all_content(ctx, k, mean, err));
     for (int64_t j = 0; j < rows->n; j++) {
         float *row = rows->k + j * rows->d;
         for (int64_t i = 0; i < rows->d; i++) row[i] = (float)mean[i];
-        ats_rope_move(&ctx->layer->contract.rope, rows->position[j], 1, rows->d, row, row);
+        ats_build_move(ctx, rows->position[j], 1, row, row);
     }
 out:
     return rc;
@@ -221,6 +215,7 @@ const ats_family ats_family_high_norm = {
     .params = params,
     .n_params = ATS_COUNT(params),
     .dose = "multiple",
+    .doses = (const char *const[]){"count", NULL},
     .has_control = true,
     .has_positions = true,
     .check = check,

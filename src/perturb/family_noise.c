@@ -49,10 +49,11 @@ out:
 
 /* Independent normal elements, so that the noise vector's expected squared norm is (sigma |k|)^2.
  */
-static void add_noise(ats_rng *rng, double sigma, int64_t d, float *k)
+static void add_noise(ats_rng *rng, double sigma, int64_t d, double *normals, float *k)
 {
     const double size = sigma * ats_vector_norm(k, d) / sqrt((double)d);
-    for (int64_t i = 0; i < d; i++) k[i] = (float)((double)k[i] + size * ats_rng_normal(rng));
+    ats_rng_normals(rng, d, normals);
+    for (int64_t i = 0; i < d; i++) k[i] = (float)((double)k[i] + size * normals[i]);
 }
 
 static void round_key(bool bf16, int64_t d, float *k)
@@ -65,8 +66,10 @@ static ats_code fill(const ats_build *ctx, ats_built *out, ats_err *err)
 {
     const double sigma = ats_arg(ctx, "sigma");
     ats_rng rng = ats_row_stream(ctx, "noise");
+    double *normals = NULL;
     ats_rows rows;
     ats_code rc;
+    ATS_TRY(ATS_NEW(ctx->arena, ctx->layer->d_qk, &normals, err));
     ATS_TRY(ats_rows_begin(ctx, out, 0, ctx->sample->n_keys, &rows, err));
     ats_keys_copy(&rows);
     for (int64_t j = 0; j < rows.n; j++) {
@@ -74,7 +77,7 @@ static ats_code fill(const ats_build *ctx, ats_built *out, ats_err *err)
         if (isnan(sigma))
             round_key(ats_arg_is(ctx, "round", "bf16"), rows.d, k);
         else
-            add_noise(&rng, sigma, rows.d, k);
+            add_noise(&rng, sigma, rows.d, normals, k);
     }
     rc = ats_rows_compare(&rows, out, err);
 out:

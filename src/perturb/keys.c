@@ -1,13 +1,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/rope.h"
+#include "perturb/cache.h"
 #include "perturb/params.h"
 #include "perturb/realise.h"
 #include "perturb/rows.h"
 #include "perturb/target.h"
-
-static const ats_rope *rope_of(const ats_rows *rows) { return &rows->ctx->layer->contract.rope; }
 
 static int64_t capture_index(const ats_capture *capture, const ats_sample *sample)
 {
@@ -27,8 +25,7 @@ static void move_key(ats_rows *rows, int64_t j, const ats_donor *donor, int64_t 
 {
     float *k = rows->k + j * rows->d;
     ats_key_row(rows->ctx, donor, row, k);
-    ats_rope_move(rope_of(rows), rows->position[j] - donor->sample->position[row], 1, rows->d, k,
-                  k);
+    ats_build_move(rows->ctx, rows->position[j] - donor->sample->position[row], 1, k, k);
 }
 
 void ats_keys_donor(ats_rows *rows)
@@ -82,10 +79,10 @@ ats_code ats_keys_similar(ats_rows *rows, const char *purpose, double cosine, do
     for (int64_t j = 0; j < rows->n; j++) {
         float *k = rows->k + j * rows->d;
         ats_key_row(rows->ctx, rows->base, rows->from[j], k);
-        ats_rope_move(rope_of(rows), -sample->position[rows->from[j]], 1, rows->d, k, k);
+        ats_build_move(rows->ctx, -sample->position[rows->from[j]], 1, k, k);
         if (!at_cosine(&rng, k, cosine, ratio, diffs, n_diffs, rows->d, scratch, k))
             ATS_TRY(no_direction(rows, "key", err));
-        ats_rope_move(rope_of(rows), rows->position[j], 1, rows->d, k, k);
+        ats_build_move(rows->ctx, rows->position[j], 1, k, k);
     }
 out:
     return rc;

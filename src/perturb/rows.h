@@ -74,6 +74,9 @@ ATS_MUST_CHECK ats_code ats_differences(const ats_build *ctx, const char *purpos
                                         double **out, int64_t *count, ats_err *err);
 
 double ats_vector_norm(const float *x, int64_t n);
+/* Summed from the first element to the last: rows are made with it. */
 double ats_vector_dot(const float *a, const float *b, int64_t n);
+/* The same sum in eight strands: for what is recorded of an edit. */
+double ats_vector_dot_any(const float *a, const float *b, int64_t n);
 
 #endif

@@ -1,6 +1,6 @@
 #include <math.h>
 
-#include "base/rope.h"
+#include "perturb/cache.h"
 #include "perturb/rows.h"
 #include "perturb/target.h"
 
@@ -10,6 +10,18 @@ double ats_vector_dot(const float *a, const float *b, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+double ats_vector_dot_any(const float *a, const float *b, int64_t n)
+{
+    enum { LANES = 8 };
+    double lane[LANES] = {0}, sum = 0;
+    int64_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (int64_t j = 0; j < LANES; j++) lane[j] += (double)a[i + j] * (double)b[i + j];
+    for (; i < n; i++) sum += (double)a[i] * (double)b[i];
+    for (int64_t j = 0; j < LANES; j++) sum += lane[j];
     return sum;
 }
 
@@ -25,7 +37,7 @@ static double dot(const double *a, const double *b, int64_t n)
 static void draw(ats_rng *rng, const double *diffs, int64_t n_diffs, int64_t d, double *out)
 {
     if (n_diffs == 0) {
-        for (int64_t i = 0; i < d; i++) out[i] = ats_rng_normal(rng);
+        ats_rng_normals(rng, d, out);
         return;
     }
     for (int64_t i = 0; i < d; i++) out[i] = 0;
@@ -76,8 +88,7 @@ ats_code ats_differences(const ats_build *ctx, const char *purpose, bool values,
             ats_value_row(ctx, row->donor, row->row, x);
         } else {
             ats_key_row(ctx, row->donor, row->row, x);
-            ats_rope_move(&ctx->layer->contract.rope, -row->donor->sample->position[row->row], 1, d,
-                          x, x);
+            ats_build_move(ctx, -row->donor->sample->position[row->row], 1, x, x);
         }
         for (int64_t i = 0; i < d; i++)
             diffs[j / 2 * d + i] += j % 2 == 0 ? (double)x[i] : -(double)x[i];

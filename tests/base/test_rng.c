@@ -58,6 +58,22 @@ static void moments(void **state)
     assert_near(unit / n, 0.5, six_sigma * sqrt(1.0 / 12));
 }
 
+static void many_normals_are_the_single_ones(void **state)
+{
+    (void)state;
+    for (int words = 0; words < 5; words++) { /* from every place in a block */
+        ats_rng a = stream("normals"), b = stream("normals");
+        double many[37];
+        for (int i = 0; i < words; i++) assert_int_equal(ats_rng_u32(&a), ats_rng_u32(&b));
+        ats_rng_normals(&a, 37, many);
+        for (int i = 0; i < 37; i++) {
+            const double one = ats_rng_normal(&b);
+            assert_memory_equal(&many[i], &one, sizeof one);
+        }
+        assert_int_equal(ats_rng_u32(&a), ats_rng_u32(&b));
+    }
+}
+
 static void choice_is_a_permutation(void **state)
 {
     (void)state;
@@ -78,6 +94,7 @@ int main(void)
         cmocka_unit_test(known_answer),
         cmocka_unit_test(names_decide),
         cmocka_unit_test(moments),
+        cmocka_unit_test(many_normals_are_the_single_ones),
         cmocka_unit_test(choice_is_a_permutation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

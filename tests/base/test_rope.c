@@ -80,11 +80,40 @@ static void nothing_moves_without_rope(void **state)
     assert_memory_equal(in, out, sizeof in);
 }
 
+/* A table of turns changes no bit, whatever it held before. */
+static void remembered_turns_are_the_same(void **state)
+{
+    (void)state;
+    enum { PAIRS = 70, D = 150, ROWS = 3 };
+    double freq[2][PAIRS];
+    float rows[ROWS * D], plain[ROWS * D], kept[ROWS * D];
+    ats_turns turns = {.slots = 0};
+    ats_rng rng = ats_rng_stream(2, "", "", 0, 0, "turns");
+    for (int i = 0; i < 2 * PAIRS; i++)
+        freq[i / PAIRS][i % PAIRS] = pow(i < PAIRS ? 1e4 : 1e6, -(i % PAIRS) / (double)PAIRS);
+    for (int i = 0; i < ROWS * D; i++) rows[i] = (float)ats_rng_normal(&rng);
+    for (int step = 0; step < 600; step++) {
+        const ats_rope rope = {.layout = step / 9 % 2 ? ATS_ROPE_HALF : ATS_ROPE_INTERLEAVED,
+                               .pairs = step / 100 % 3 ? PAIRS : PAIRS - 6,
+                               .inv_freq = freq[step / 50 % 2]};
+        const int64_t delta = (ats_rng_below(&rng, 40) - 20) * (step % 2 ? 1 : 8192);
+        ats_rope_move(&rope, delta, ROWS, D, rows, plain);
+        ats_turns_move(&turns, &rope, delta, ROWS, D, rows, kept);
+        assert_memory_equal(plain, kept, sizeof kept);
+    }
+    ats_turns_fini(&turns);
+    const ats_rope none = {.layout = ATS_ROPE_NONE};
+    ats_turns_move(&turns, &none, 3, ROWS, D, rows, kept);
+    assert_memory_equal(rows, kept, sizeof kept);
+    ats_turns_fini(&turns);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_numbers),
         cmocka_unit_test(moving_a_key_is_rotating_the_query_back),
+        cmocka_unit_test(remembered_turns_are_the_same),
         cmocka_unit_test(nothing_moves_without_rope),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,10 +3,12 @@
 #include <string.h>
 
 #include "base/rng.h"
+#include "perturb/cache.h"
 #include "perturb/script.h"
 #include "perturb/variant.h"
 
 static tiny worlds[4];
+static ats_build_cache cache;
 
 static int setup(void **state)
 {
@@ -29,6 +31,7 @@ static int teardown(void **state)
 {
     (void)state;
     for (int i = 0; i < 4; i++) tiny_free(&worlds[i]);
+    ats_build_cache_fini(&cache);
     return 0;
 }
 
@@ -151,6 +154,31 @@ static void check_script(const variant *v)
     }
 }
 
+static void assert_same_bits(const void *a, const void *b, int64_t count, size_t size)
+{
+    assert_int_equal(a == NULL, b == NULL);
+    if (a != NULL) assert_memory_equal(a, b, (size_t)count * size);
+}
+
+/* The same build with a cache that other heads and layers have used before: the same bits. */
+static void check_cached(variant *v)
+{
+    const ats_built plain = v->built;
+    const ats_edit *a = &plain.edit, *b = &v->built.edit;
+    v->build.cache = &cache;
+    assert_ok(ats_perturb_build(&v->build, &v->built, &v->err), &v->err);
+    assert_int_equal(a->side.count, b->side.count);
+    assert_int_equal(a->n_segments, b->n_segments);
+    assert_same_bits(a->side.position, b->side.position, a->side.count, sizeof(int64_t));
+    assert_same_bits(a->side.k, b->side.k, a->side.count * v->build.layer->d_qk, sizeof(float));
+    assert_same_bits(a->side.v, b->side.v, a->side.count * v->build.layer->d_v, sizeof(float));
+    assert_same_bits(a->q, b->q,
+                     v->build.layer->n_q_heads / v->build.layer->n_kv_heads *
+                         v->build.sample->n_probes * v->build.layer->d_qk,
+                     sizeof(float));
+    assert_memory_equal(&plain.realised.cosine, &v->built.realised.cosine, 3 * sizeof(double));
+}
+
 static void one_random_variant(const ats_family *family, ats_position_mode mode, uint64_t seed,
                                int64_t *done)
 {
@@ -173,6 +201,7 @@ static void one_random_variant(const ats_family *family, ats_position_mode mode,
         assert_says(v.err.text, "test/variant#0", "s00", "layer 5");
     } else if (!v.built.skipped) {
         check_script(&v);
+        check_cached(&v);
         *done += 1;
     }
     variant_free(&v);
