@@ -72,7 +72,7 @@ static void draw_curve(ats_page *page, const ats_page_family *family, int which,
                                  .n_series = n_series,
                                  .series = series};
     ats_text_add(&page->text, "<figure><figcaption>");
-    ats_html_escape(&page->text, title);
+    ats_html_escape(&page->text, family->name);
     ats_text_add(&page->text, "</figcaption>\n");
     ats_svg_draw_curves(&page->text, &plot);
     ats_text_add(&page->text,
@@ -134,7 +134,7 @@ static void draw_parts(ats_page *page)
                  "<p class=\"dim\">Mean share of each part of the output's change: weight taken "
                  "away with removed keys, weight given to new ones, weight scaled down, weight "
                  "moved among the survivors, and changed values. The five parts sum to the change "
-                 "as vectors; the shares are of their lengths.</p><figure>\n");
+                 "as vectors; the shares are of their lengths.</p><figure class=\"bars\">\n");
     ats_svg_draw_bars(text, &(ats_svg_bars){.id = "parts",
                                             .title = "Parts of the output change per perturbation",
                                             .n_rows = x->n_families,

@@ -106,7 +106,9 @@ static void draw_quantity(ats_page *page, const quantity *q)
 {
     const int64_t n = page->result->n_layers * page->result->n_heads;
     double low = 0, high = 0;
-    ats_html_element(&page->text, "h3", NULL, q->title);
+    ats_text_add(&page->text, "<h3>");
+    ats_html_escape(&page->text, q->title);
+    ats_text_add(&page->text, " <span class=\"dim\">(%s)</span></h3>\n", q->unit);
     ats_html_element(&page->text, "p", "dim", q->reading);
     if (!find_scale(q, n, q->diverging, &low, &high)) {
         ats_text_add(&page->text, "<p class=\"none\">No head has a number.</p>\n");

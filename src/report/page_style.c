@@ -36,7 +36,7 @@ const char *const ats_page_style[] = {
     ".grid3{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,320px),1fr));gap:"
     "1rem}"
     "figure{margin:0;min-width:0}figcaption{font-weight:600;font-size:.95rem}"
-    "svg{width:100%;height:auto;display:block}"
+    "svg{width:100%;height:auto;display:block}h3 .dim{font-weight:400}.bars{max-width:640px}"
     ".wide{overflow-x:auto}table{border-collapse:collapse;font-size:.86rem;"
     "font-variant-numeric:tabular-nums}th,td{padding:.15rem .6rem .15rem 0;text-align:right;"
     "border-bottom:1px solid "

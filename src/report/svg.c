@@ -10,7 +10,7 @@ void ats_svg_open(ats_text *page, const char *id, const char *title, const char 
     ats_text_add(page,
                  "<svg role=\"img\" aria-labelledby=\"%s-t %s-d\" viewBox=\"0 0 %.0f %.0f\""
                  " style=\"max-width:%.0fpx\"><title id=\"%s-t\">",
-                 id, id, width, height, width, id);
+                 id, id, width, height, 1.6 * width, id);
     ats_html_escape(page, title);
     ats_text_add(page, "</title><desc id=\"%s-d\">", id);
     ats_html_escape(page, description);

@@ -4,7 +4,7 @@
 #include "report/html.h"
 #include "report/svg.h"
 
-enum { WIDTH = 640, LEFT = 150, RIGHT = 60, ROW = 22, BAR = 15, KEY = 26 };
+enum { WIDTH = 420, LEFT = 112, RIGHT = 44, ROW = 20, BAR = 14, KEY = 26 };
 
 static void draw_key(ats_text *page, const ats_svg_bars *plot)
 {
@@ -18,7 +18,7 @@ static void draw_key(ats_text *page, const ats_svg_bars *plot)
                      x, (long long)p, x + 16);
         ats_html_escape(page, plot->parts[p]);
         ats_text_add(page, "</text>");
-        x += 34 + 6.6 * width;
+        x += 26 + 6.2 * width;
     }
     ats_text_add(page, "\n");
 }
@@ -26,7 +26,7 @@ static void draw_key(ats_text *page, const ats_svg_bars *plot)
 /* A name that fits left of the bars. */
 static void draw_name(ats_text *page, const char *name, double y)
 {
-    enum { MOST = 22 };
+    enum { MOST = 17 };
     char text[4 * MOST + 8];
     int shown = 0;
     size_t used = 0;

@@ -4,7 +4,7 @@
 #include "report/html.h"
 #include "report/svg.h"
 
-enum { WIDTH = 640, HEIGHT = 300, LEFT = 54, RIGHT = 12, TOP = 12, BOTTOM = 46 };
+enum { WIDTH = 360, HEIGHT = 250, LEFT = 40, RIGHT = 12, TOP = 10, BOTTOM = 70 };
 
 typedef struct frame {
     const ats_svg_curves *plot;
@@ -77,7 +77,7 @@ static void draw_axes(ats_text *page, const frame *f)
             x_tick(page, f, fabs(x) < 1e-9 * across ? 0.0 : x);
     }
     ats_text_add(page, "\n<text x=\"%d\" y=\"%d\" class=\"label end\">", WIDTH - RIGHT,
-                 HEIGHT - 12);
+                 HEIGHT - BOTTOM + 32);
     ats_html_escape(page, plot->x_label);
     ats_text_add(page, "</text>\n");
 }
@@ -119,22 +119,21 @@ static void draw_series(ats_text *page, const frame *f, const ats_svg_series *se
     ats_text_add(page, "\n");
 }
 
+/* Two labels a line. */
 static void draw_key(ats_text *page, const ats_svg_curves *plot)
 {
-    double x = LEFT;
     for (int64_t s = 0; s < plot->n_series; s++) {
         const ats_svg_series *series = &plot->series[s];
-        int width = 0;
-        for (const char *c = series->label; *c != '\0'; c++)
-            width += ((unsigned char)*c & 0xc0) != 0x80;
+        const double x = LEFT + (double)(s % 2) * (WIDTH - LEFT) / 2;
+        const double y = HEIGHT - 22 + 15 * (double)(s / 2);
         ats_text_add(page,
-                     "<line class=\"line %s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>"
-                     "<text x=\"%.1f\" y=\"%d\" class=\"tick\">",
-                     series->style, x, x + 22, HEIGHT - 16, HEIGHT - 16, x + 26, HEIGHT - 12);
+                     "<line class=\"line %s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
+                     "<text x=\"%.1f\" y=\"%.1f\" class=\"tick\">",
+                     series->style, x, x + 22, y, y, x + 27, y + 4);
         ats_html_escape(page, series->label);
         ats_text_add(page, "</text>");
-        x += 38 + 6.6 * width;
     }
+    ats_text_add(page, "\n");
 }
 
 void ats_svg_draw_curves(ats_text *page, const ats_svg_curves *plot)

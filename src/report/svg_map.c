@@ -4,7 +4,7 @@
 #include "report/html.h"
 #include "report/svg.h"
 
-enum { WIDTH = 640, LEFT = 46, TOP = 22, LEGEND = 52 };
+enum { WIDTH = 360, LEFT = 34, TOP = 30, LEGEND = 44 };
 
 static int colour_of(const ats_svg_map *map, double value)
 {
@@ -52,39 +52,45 @@ static void draw_axes(ats_text *page, const ats_svg_map *map, double cell, doubl
         ats_text_add(page, "<text x=\"%d\" y=\"%.1f\" class=\"tick end\">%lld</text>", LEFT - 5,
                      TOP + ((double)i + 0.5) * height + 4, (long long)map->rows[i]);
     ats_text_add(page,
-                 "<text x=\"2\" y=\"%d\" class=\"tick\">%s\xe2\x86\x93 %s\xe2\x86\x92</text>\n", 10,
-                 map->row_name, map->column_name);
+                 "<text x=\"2\" y=\"%d\" class=\"tick\">%s \xe2\x86\x93  %s \xe2\x86\x92</text>\n",
+                 11, map->row_name, map->column_name);
+}
+
+static bool has_gap(const ats_svg_map *map)
+{
+    for (int64_t i = 0; i < map->n_rows * map->n_columns; i++)
+        if (isnan(map->values[i])) return true;
+    return false;
 }
 
 static void draw_legend(ats_text *page, const ats_svg_map *map, double y)
 {
-    const double step = 22;
+    const double step = 18, end = LEFT + ATS_SVG_STEPS * step;
     for (int k = 0; k < ATS_SVG_STEPS; k++) {
         const int colour = map->diverging && !map->better_high ? ATS_SVG_STEPS - 1 - k : k;
         ats_text_add(page,
-                     "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"12\" class=\"%c%d\"/>",
+                     "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"10\" class=\"%c%d\"/>",
                      LEFT + k * step, y, step, scale_of(map), colour);
     }
-    const double end = LEFT + ATS_SVG_STEPS * step;
-    ats_text_add(page, "<text x=\"%d\" y=\"%.1f\" class=\"tick\">%.3g</text>", LEFT, y + 25,
+    ats_text_add(page, "<text x=\"%d\" y=\"%.1f\" class=\"tick\">%.3g</text>", LEFT, y + 23,
                  map->low);
     if (map->diverging)
         ats_text_add(page, "<text x=\"%.1f\" y=\"%.1f\" class=\"tick mid\">0</text>",
-                     (LEFT + end) / 2, y + 25);
-    ats_text_add(page, "<text x=\"%.1f\" y=\"%.1f\" class=\"tick end\">%.3g</text>", end, y + 25,
+                     (LEFT + end) / 2, y + 23);
+    ats_text_add(page, "<text x=\"%.1f\" y=\"%.1f\" class=\"tick end\">%.3g</text>", end, y + 23,
                  map->high);
-    ats_text_add(page, "<text x=\"%.1f\" y=\"%.1f\" class=\"tick\">", end + 8, y + 10);
-    ats_html_escape(page, map->unit);
-    ats_text_add(page,
-                 "</text><rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"12\" class=\"na\"/>"
-                 "<text x=\"%.1f\" y=\"%.1f\" class=\"tick\">no number</text>\n",
-                 end + 90, y, end + 108, y + 10);
+    if (has_gap(map))
+        ats_text_add(page,
+                     "<rect x=\"%.1f\" y=\"%.1f\" width=\"14\" height=\"10\" class=\"na\"/>"
+                     "<text x=\"%.1f\" y=\"%.1f\" class=\"tick\">no number</text>",
+                     end + 14, y, end + 32, y + 9);
+    ats_text_add(page, "\n");
 }
 
 void ats_svg_heatmap(ats_text *page, const ats_svg_map *map)
 {
     const double room = WIDTH - LEFT - 4;
-    const double cell = fmin(room / (double)map->n_columns, 44);
+    const double cell = fmin(room / (double)map->n_columns, 48);
     const double height = fmin(cell, fmax(5, fmin(26, 620.0 / (double)map->n_rows)));
     const double bottom = TOP + height * (double)map->n_rows;
     char description[256];
