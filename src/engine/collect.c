@@ -32,18 +32,46 @@ static ats_table table_of_gate(const ats_plan *plan, const ats_gate *gate)
     return table;
 }
 
+int64_t ats_curve_table_index(const ats_plan *plan, ats_curve_table which)
+{
+    return which == ATS_CURVE_SHIFT ? 0 : plan->suite->n_gates + (int64_t)which;
+}
+
+/* Without doses there is no curve to feed. */
+static ats_table table_of_curve(const ats_plan *plan, ats_curve_table which)
+{
+    static const char *const names[] = {[ATS_CURVE_LAW] = "law_log_mass_shift",
+                                        [ATS_CURVE_ODDS] = "inserted_log_odds",
+                                        [ATS_CURVE_MARGIN] = "margin",
+                                        [ATS_CURVE_BASE_MARGIN] = "margin"};
+    const bool of_target = which == ATS_CURVE_MARGIN || which == ATS_CURVE_BASE_MARGIN;
+    ats_table table = {.metric = -1};
+    if (plan->shape.n_curves == 0 || plan->target_span < 0) return table;
+    table.metric = metric_index(plan, names[which]);
+    table.x = of_target ? plan->target_span : 0;
+    table.base = which == ATS_CURVE_BASE_MARGIN;
+    return table;
+}
+
+/* The target's shift for the summary, then one for each gate, then the curves'. */
+static ats_table table_at(const ats_plan *plan, int64_t t)
+{
+    if (t == 0)
+        return (ats_table){.metric =
+                               plan->target_span < 0 ? -1 : metric_index(plan, "log_mass_shift"),
+                           .x = plan->target_span};
+    if (t <= plan->suite->n_gates) return table_of_gate(plan, &plan->suite->gates[t - 1]);
+    return table_of_curve(plan, (ats_curve_table)(t - plan->suite->n_gates));
+}
+
 ats_code ats_tables_make(ats_arena *arena, const ats_plan *plan, ats_tables *out, ats_err *err)
 {
-    ats_tables made = {.count = 1 + plan->suite->n_gates};
+    ats_tables made = {.count = plan->suite->n_gates + ATS_CURVE_TABLES};
     ats_code rc;
     ATS_TRY(ATS_NEW0(arena, made.count, &made.items, err));
     for (int64_t t = 0; t < made.count; t++) {
         ats_table *table = &made.items[t];
-        *table = t > 0 ? table_of_gate(plan, &plan->suite->gates[t - 1])
-                       : (ats_table){.metric = plan->target_span < 0
-                                                   ? -1
-                                                   : metric_index(plan, "log_mass_shift"),
-                                     .x = plan->target_span};
+        *table = table_at(plan, t);
         if (table->metric < 0) continue;
         const int64_t rows = table->base ? plan->selection.n_samples : plan->n_cases;
         const int64_t n = rows * plan->shape.n_layers * plan->shape.n_heads;

@@ -15,7 +15,20 @@ typedef struct ats_table {
     float *values;  /* [n_cases or n_samples, n_layers, n_heads]; NaN: undefined */
 } ats_table;
 
-/* tables[0]: log_mass_shift of the suite's target; tables[1 + g]: gate g. */
+/* What dose curves are made of: the target's log_mass_shift and margin, the law's prediction, the
+ * inserted keys' odds, the target's margin in the base. */
+typedef enum ats_curve_table {
+    ATS_CURVE_SHIFT,
+    ATS_CURVE_LAW,
+    ATS_CURVE_ODDS,
+    ATS_CURVE_MARGIN,
+    ATS_CURVE_BASE_MARGIN,
+    ATS_CURVE_TABLES
+} ats_curve_table;
+/* Place of such a table among the run's. */
+int64_t ats_curve_table_index(const ats_plan *plan, ats_curve_table which);
+
+/* tables[0]: log_mass_shift of the suite's target; tables[1 + g]: gate g; then the curves'. */
 typedef struct ats_tables {
     int64_t count;
     ats_table *items;

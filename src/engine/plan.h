@@ -7,6 +7,7 @@
 #ifndef ATS_ENGINE_PLAN_H
 #define ATS_ENGINE_PLAN_H
 
+#include "engine/curve.h"
 #include "engine/select.h"
 #include "report/results.h"
 
@@ -36,6 +37,7 @@ typedef struct ats_plan {
     const ats_metric **metrics;
     int64_t n_cases, n_skipped;
     const ats_plan_case *cases;      /* [n_samples, n_variants] */
+    ats_curve_groups curves;    /* shape.n_curves = n_samples * curves.count */
     ats_results_shape shape;         /* detail_head as decided, probe detail when undecided */
     bool detail_undecided;           /* over the limit and the suite does not say */
     int64_t bytes_probe, bytes_head; /* uncompressed result at either detail */

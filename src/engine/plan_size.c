@@ -189,6 +189,9 @@ ats_code ats_plan_sizes(ats_plan *plan, ats_err *err)
     const char *detail = plan->suite->detail;
     ats_code rc;
     ATS_TRY(make_shape(plan, err));
+    ATS_TRY(ats_curve_groups_make(&plan->arena, plan->suite, &plan->curves, err));
+    if (plan->target_span >= 0)
+        plan->shape.n_curves = plan->selection.n_samples * plan->curves.count;
     plan->bytes_probe = result_bytes(plan, false);
     plan->bytes_head = result_bytes(plan, true);
     plan->detail_undecided = detail == NULL && plan->bytes_probe > detail_limit;

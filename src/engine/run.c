@@ -316,6 +316,8 @@ static ats_code finish(run *r, ats_err *err)
     ATS_TRY(ats_coordinates_after(r->plan, r->outcome->cases, &r->arena, &late, err));
     const double t = ats_clock();
     ATS_TRY(ats_results_coordinates(r->results, late.items, late.count, err));
+    ATS_TRY(ats_curves_make(&r->outcome->arena, r->plan, r->outcome, &r->outcome->curves, err));
+    ATS_TRY(ats_curves_write(&r->arena, r->plan, &r->outcome->curves, r->results, err));
     const ats_attribute counts[] = {
         {.name = "cases_ok", .type = ATS_TYPE_I64, .i64 = r->outcome->n_ok},
         {.name = "cases_skipped", .type = ATS_TYPE_I64, .i64 = r->outcome->n_skipped},

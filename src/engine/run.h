@@ -24,6 +24,7 @@ typedef struct ats_outcome {
     int64_t n_cases;
     const ats_case *cases; /* [n_samples, n_variants] */
     ats_tables tables;     /* probe means of the gates' variables and the target */
+    ats_curves curves;     /* count 0: the suite has no doses, or no target */
     int64_t n_ok, n_skipped, n_failed, n_undefined;
     double read, build, evaluate, measure, write,
         total; /* seconds; measure is CPU time / threads */

@@ -63,6 +63,7 @@ const ats_family ats_family_distractors = {
     .params = params,
     .n_params = ATS_COUNT(params),
     .dose = "count",
+    .doses = (const char *const[]){"margin", "cosine", "norm_ratio", NULL},
     .has_control = true,
     .has_positions = true,
     .check = check,

@@ -272,6 +272,7 @@ const ats_family ats_family_mask_window = {
     .params = params,
     .n_params = ATS_COUNT(params),
     .dose = "width",
+    .doses = (const char *const[]){"keep", "block", NULL},
     .has_control = true,
     .has_positions = false,
     .check = check,

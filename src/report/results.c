@@ -263,27 +263,37 @@ ats_code ats_results_write(ats_results *results, int64_t sample, int64_t layer, 
     return ATS_OK;
 }
 
+ats_code ats_results_put_kept(const ats_results *results, const char *name,
+                              const ats_results_dims *dims, bool integer, const void *data,
+                              const char *units, const char *long_name, const char *definition,
+                              ats_err *err)
+{
+    static const float nan_f32 = NAN;
+    const int32_t none =
+        dims->axis[0] == ATS_AXIS_CURVE ? (int32_t)ATS_INTEGER_UNDEFINED : (int32_t)-1;
+    ats_h5_dataset dataset = {.id = 0};
+    ats_code rc =
+        make_variable(results, name, dims, integer,
+                      integer ? (const void *)&none : (const void *)&nan_f32, &dataset, err);
+    if (rc == ATS_OK) rc = ats_h5_write_box(&dataset, NULL, NULL, data, err);
+    if (rc == ATS_OK)
+        rc = ats_results_describe(results, &dataset, dims, units, long_name, definition, err);
+    ats_h5_dataset_close(&dataset);
+    return rc;
+}
+
 static ats_code put_kept(const ats_results *results, const char *name, int rank, bool integer,
                          const void *data, const char *units, const char *long_name,
                          const char *definition, ats_err *err)
 {
-    static const float nan_f32 = NAN;
-    static const int32_t none = -1;
     const ats_results_axis axes[] = {ATS_AXIS_CASE, ATS_AXIS_LAYER, ATS_AXIS_HEAD};
     ats_results_dims dims = {.rank = rank};
     for (int i = 0; i < rank; i++) {
         dims.axis[i] = axes[i];
         dims.extent[i] = ats_results_axis_size(&results->shape, axes[i]);
     }
-    ats_h5_dataset dataset = {.id = 0};
-    ats_code rc =
-        make_variable(results, name, &dims, integer,
-                      integer ? (const void *)&none : (const void *)&nan_f32, &dataset, err);
-    if (rc == ATS_OK) rc = ats_h5_write_box(&dataset, NULL, NULL, data, err);
-    if (rc == ATS_OK)
-        rc = ats_results_describe(results, &dataset, &dims, units, long_name, definition, err);
-    ats_h5_dataset_close(&dataset);
-    return rc;
+    return ats_results_put_kept(results, name, &dims, integer, data, units, long_name, definition,
+                                err);
 }
 
 static ats_code put_all_kept(const ats_results *results, ats_err *err)

@@ -41,6 +41,7 @@ typedef struct ats_results_shape {
     const char *const *readout_names; /* [n_readouts] */
     bool detail_head; /* cells are means over probes; the probe axis is gone, `worst_probe` is there
                        */
+    int64_t n_curves; /* dose curves; 0: the file has none */
     int64_t cases_per_sample; /* 0: n_cases / n_samples; chunks never cross a sample's cases */
 } ats_results_shape;
 
@@ -93,6 +94,15 @@ ATS_MUST_CHECK ats_code ats_results_coordinates(ats_results *results,
 ATS_MUST_CHECK ats_code ats_results_write(ats_results *results, int64_t sample, int64_t layer,
                                           int64_t case_start, int64_t n_cases,
                                           const ats_block *blocks, int64_t n_blocks, ats_err *err);
+/* A dose curve's number per curve, layer and head; at any time before finish, each name once. */
+typedef struct ats_curve_variable {
+    const char *name, *unit, *long_name, *definition;
+    const float *values;     /* [n_curves, n_layers, n_heads], NaN: undefined */
+    const int32_t *integers; /* instead of values, an ats_censoring; -2147483647: undefined */
+} ats_curve_variable;
+ATS_MUST_CHECK ats_code ats_results_curves(ats_results *results, const ats_curve_variable *curves,
+                                           int64_t count, ats_err *err);
+
 /* Late root attributes (timings are not among them: equal runs give equal bytes), then `complete`,
  * close, fsync, rename. Frees. */
 ATS_MUST_CHECK ats_code ats_results_finish(ats_results *results, const ats_attribute *attributes,
@@ -129,5 +139,22 @@ ATS_MUST_CHECK ats_code ats_result_texts(ats_result_file *file, const char *name
 void ats_result_free_texts(char **texts, int64_t count);
 ATS_MUST_CHECK ats_code ats_result_attribute(ats_result_file *file, const char *name, char *text,
                                              size_t size, ats_err *err);
+
+/* The dose curves of a result: the axis with its coordinates, and every number.
+ * [n] arrays are by curve, [n, n_layers, n_heads] ones by cell; a result without doses has n 0.
+ * Ownership: the arena's. */
+typedef struct ats_result_curves {
+    int64_t n, n_layers, n_heads, n_cases;
+    const int64_t *sample; /* [n] index on the sample axis */
+    const char *const *id; /* [n] the variants' id without dose and replicate */
+    const char *const *perturbation, *const *kind, *const *positions, *const *dose_name; /* [n] */
+    const double *doses, *dose_min, *dose_max;                                           /* [n] */
+    const int64_t *of_case; /* [n_cases] curve that a case is a point of, -1: none */
+    const double *competition_strength, *row_tolerance, *half_dose, *control_half_dose,
+        *breakdown_dose, *excess, *excess_over_control;
+    const int8_t *half_dose_censored, *control_half_dose_censored, *breakdown_dose_censored;
+} ats_result_curves;
+ATS_MUST_CHECK ats_code ats_result_curves_read(ats_result_file *file, ats_arena *arena,
+                                               ats_result_curves *out, ats_err *err);
 
 #endif

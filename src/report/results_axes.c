@@ -17,7 +17,9 @@ static const char *const axis_titles[ATS_N_AXES] = {"case: sample x variant",
                                                     "part of the output change",
                                                     "place in a list of keys, heaviest first",
                                                     "readout direction",
-                                                    "dimension of the value space"};
+                                                    "dimension of the value space",
+                                                    "dose curve: sample x family with its other "
+                                                    "parameters fixed"};
 
 static int axis_named(const char *name)
 {

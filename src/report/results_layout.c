@@ -2,7 +2,7 @@
 #include "report/results_private.h"
 
 static const char *const axis_names[ATS_N_AXES] = {
-    "case", "sample", "layer", "head", "probe", "span", "part", "k", "readout_direction", "dv"};
+    "case", "sample", "layer", "head", "probe", "span", "part", "k", "readout_direction", "dv", "curve"};
 
 const char *ats_results_axis_name(ats_results_axis axis) { return axis_names[axis]; }
 
@@ -10,7 +10,8 @@ int64_t ats_results_axis_size(const ats_results_shape *shape, ats_results_axis a
 {
     const int64_t sizes[ATS_N_AXES] = {
         shape->n_cases, shape->n_samples, shape->n_layers, shape->n_heads,    shape->n_probes,
-        shape->n_spans, ATS_N_PARTS,      shape->n_top,    shape->n_readouts, shape->d_v};
+        shape->n_spans, ATS_N_PARTS,      shape->n_top,    shape->n_readouts, shape->d_v,
+        shape->n_curves};
     return sizes[axis];
 }
 

@@ -20,6 +20,7 @@ typedef enum ats_results_axis {
     ATS_AXIS_K,
     ATS_AXIS_READOUT,
     ATS_AXIS_DV,
+    ATS_AXIS_CURVE,
     ATS_N_AXES
 } ats_results_axis;
 
@@ -84,6 +85,13 @@ ATS_MUST_CHECK ats_code ats_results_attributes(const ats_results *results,
 ATS_MUST_CHECK ats_code ats_results_put(const ats_results *results, ats_results_variable *variable,
                                         int64_t layer, int64_t first, int64_t count,
                                         const float *numbers, ats_err *err);
+/* A variable [case or curve, layer, ...] kept in memory until the end, with its words. rank: axes
+ * after the first are layer and head. */
+ATS_MUST_CHECK ats_code ats_results_put_kept(const ats_results *results, const char *name,
+                                             const ats_results_dims *dims, bool integer,
+                                             const void *data, const char *units,
+                                             const char *long_name, const char *definition,
+                                             ats_err *err);
 /* Writes what waits. */
 ATS_MUST_CHECK ats_code ats_results_flush(const ats_results *results,
                                           ats_results_variable *variable, ats_err *err);

@@ -1,0 +1,52 @@
+/* Dose curves of a run: which cases are points of one curve, and the numbers of every curve.
+ *
+ * A group is a family with all parameters but its dose fixed, in one position mode; a curve is a
+ * group on one sample: curve = sample * n_groups + group. Replicates are points of one curve; the
+ * control twin of a case is the control of its point.
+ * Ownership: everything lives in the arena given. */
+#ifndef ATS_ENGINE_CURVE_H
+#define ATS_ENGINE_CURVE_H
+
+#include "metrics/dose.h"
+#include "report/results.h"
+#include "suite/suite.h"
+
+struct ats_plan;
+struct ats_outcome;
+
+typedef struct ats_curve_group {
+    int64_t perturbation; /* index in the suite */
+    ats_position_mode mode;
+    const char *id;        /* a variant's id without dose and replicate */
+    const char *dose_name; /* parameter on the dose axis */
+    int64_t n_variants;
+    const int64_t *variants; /* [n_variants] treatment arms, ascending */
+} ats_curve_group;
+
+typedef struct ats_curve_groups {
+    int64_t count;
+    const ats_curve_group *items;
+    const int64_t *of_variant; /* [suite->n_variants] group, also of a control; -1: none */
+    const int64_t *twin;       /* [suite->n_variants] the other arm of a variant; -1: none */
+    const int64_t *dose_param; /* [suite->n_perturbations] index of the dose parameter, -1: none */
+} ats_curve_groups;
+
+/* Every curve of a run: [count, n_layers, n_heads]. */
+typedef struct ats_curves {
+    int64_t count, n_layers, n_heads;
+    ats_dose_summary *cells;
+    const double *doses, *dose_min, *dose_max; /* [count] */
+} ats_curves;
+
+ATS_MUST_CHECK ats_code ats_curve_groups_make(ats_arena *arena, const ats_suite *suite,
+                                              ats_curve_groups *out, ats_err *err);
+/* From the tables of a finished run. */
+ATS_MUST_CHECK ats_code ats_curves_make(ats_arena *arena, const struct ats_plan *plan,
+                                        const struct ats_outcome *outcome, ats_curves *out,
+                                        ats_err *err);
+/* Coordinates and variables into the result; nothing without curves. */
+ATS_MUST_CHECK ats_code ats_curves_write(ats_arena *arena, const struct ats_plan *plan,
+                                         const ats_curves *curves, ats_results *results,
+                                         ats_err *err);
+
+#endif
