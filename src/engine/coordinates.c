@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "engine/run_private.h"
+#include "engine/sample_words.h"
 #include "engine/version.h"
 
 enum { MAX_COORDINATES = 160 };
@@ -229,7 +230,7 @@ static ats_code add_samples(maker *m)
 {
     const ats_selection *selection = &m->plan->selection;
     const int64_t n = selection->n_samples;
-    const char **id, **scale, **cluster, **variant, **file, **probes;
+    const char **id, **scale, **cluster, **variant, **file, **probes, **tokens, **spans, **rows;
     int64_t *keys;
     ats_code rc;
     ATS_TRY(add_text(m, "sample", "sample", n, "id of the captured sample", &scale));
@@ -240,6 +241,10 @@ static ats_code add_samples(maker *m)
     ATS_TRY(add_text(m, "sample_capture", "sample", n, "file name of the capture", &file));
     ATS_TRY(add_text(m, "sample_probes", "sample", n,
                      "probe indices of the sample in the order of the probe axis", &probes));
+    ATS_TRY(add_text(m, "sample_tokens", "sample", n, "XXH3-128 of the token ids", &tokens));
+    ATS_TRY(add_text(m, "sample_spans", "sample", n, "spans: name(role) start-stop", &spans));
+    ATS_TRY(add_text(m, "sample_probe_rows", "sample", n, "chosen probes: key index@position(role)",
+                     &rows));
     ATS_TRY(add_i64(m, "sample_keys", "sample", n, "rows", "keys of the sample", &keys));
     for (int64_t s = 0; s < n; s++) {
         const ats_chosen *chosen = &selection->samples[s];
@@ -248,6 +253,9 @@ static ats_code add_samples(maker *m)
         if (chosen->sample->variant_of != NULL) variant[s] = chosen->sample->variant_of;
         file[s] = base_name(m->plan->captures[chosen->capture]->path);
         ATS_TRY(probe_list(m, chosen, &probes[s]));
+        ATS_TRY(ats_sample_tokens(m->arena, chosen->sample, &tokens[s], m->err));
+        ATS_TRY(ats_sample_spans(m->arena, chosen->sample, &spans[s], m->err));
+        ATS_TRY(ats_sample_probes(m->arena, chosen, &rows[s], m->err));
         keys[s] = chosen->sample->n_keys;
     }
 out:

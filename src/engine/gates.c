@@ -1,31 +1,6 @@
 #include "engine/gates.h"
 
 #include <math.h>
-#include <stdlib.h>
-
-static int compare_doubles(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* values are reordered; NaN entries are left out; nothing left: NaN. */
-static double reduce(int how, double *values, int64_t n)
-{
-    int64_t kept = 0;
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (isnan(values[i])) continue;
-        sum += values[i];
-        values[kept++] = values[i];
-    }
-    if (kept == 0) return (double)NAN;
-    if (how == ATS_REDUCE_MEAN) return sum / (double)kept;
-    qsort(values, (size_t)kept, sizeof *values, compare_doubles);
-    if (how == ATS_REDUCE_MIN) return values[0];
-    if (how == ATS_REDUCE_MAX) return values[kept - 1];
-    return kept % 2 == 1 ? values[kept / 2] : 0.5 * (values[kept / 2 - 1] + values[kept / 2]);
-}
 
 typedef struct judge {
     ats_arena *arena;
@@ -41,9 +16,9 @@ static double row_value(judge *j, const ats_gate *gate, const ats_table *table, 
     for (int64_t l = 0; l < n_layers; l++) {
         for (int64_t h = 0; h < n_heads; h++)
             j->heads[h] = (double)table->values[(row * n_layers + l) * n_heads + h];
-        j->layers[l] = reduce((int)gate->reduce, j->heads, n_heads);
+        j->layers[l] = ats_reduce(gate->reduce, j->heads, n_heads);
     }
-    return reduce((int)gate->reduce, j->layers, n_layers);
+    return ats_reduce(gate->reduce, j->layers, n_layers);
 }
 
 /* Cases of one sample that the gate is about, into one number; counts go to the verdict. */
@@ -68,7 +43,7 @@ static double sample_value(judge *j, const ats_gate *gate, const ats_table *tabl
         verdict->n_undefined += isnan(j->cases[n]);
         n++;
     }
-    return reduce((int)gate->reduce, j->cases, n);
+    return ats_reduce(gate->reduce, j->cases, n);
 }
 
 static ats_code say(judge *j, ats_gate_verdict *verdict, ats_err *err)
@@ -112,7 +87,7 @@ static ats_code judge_gate(judge *j, int64_t g, ats_gate_verdict *out, ats_err *
     ATS_ASSERT(table->metric >= 0);
     for (int64_t s = 0; s < j->plan->selection.n_samples; s++)
         j->samples[s] = sample_value(j, gate, table, s, &verdict);
-    verdict.value = reduce((int)gate->reduce, j->samples, j->plan->selection.n_samples);
+    verdict.value = ats_reduce(gate->reduce, j->samples, j->plan->selection.n_samples);
     /* written so that NaN fails */
     verdict.passed = verdict.n_failed == 0 && verdict.n_undefined == 0 && !isnan(verdict.value) &&
                      (isnan(gate->min) || verdict.value >= gate->min) &&

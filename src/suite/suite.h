@@ -7,6 +7,7 @@
 #define ATS_SUITE_SUITE_H
 
 #include "base/arena.h"
+#include "metrics/reduce.h"
 #include "perturb/family.h"
 #include "yaml/scalar.h" /* ats_strings */
 
@@ -66,7 +67,7 @@ typedef struct ats_gate {
     const char *part;   /* NULL when no part axis */
     int64_t n_where;
     const ats_clause *where;
-    enum { ATS_REDUCE_MEAN, ATS_REDUCE_MEDIAN, ATS_REDUCE_MIN, ATS_REDUCE_MAX } reduce;
+    ats_reduction reduce;
     double min, max, max_drop, equivalence; /* NaN: not asked */
     ats_place place;
 } ats_gate;
