@@ -19,10 +19,10 @@ static double law_log_mass_shift(const ats_cell *c)
 static double distractor_tolerance(const ats_cell *c)
 {
     if (c->span == ATS_SPAN_INSERTED || ats_cell_absent(c)) return (double)NAN;
-    const double lse = c->base->region_lse[ats_cell_region(c)];
+    const double lse = c->route->region_lse[ats_cell_region(c)];
     const int64_t rows = ats_cell_legal_rows(c);
     if (rows == 0 || lse == -(double)INFINITY) return (double)NAN;
-    return ats_threshold_tolerance(0.5, ats_cell_lse(c, c->base), lse - log((double)rows));
+    return ats_threshold_tolerance(0.5, ats_cell_lse(c, c->route), lse - log((double)rows));
 }
 
 static double norm_capture_multiple(const ats_cell *c)
@@ -33,8 +33,8 @@ static double norm_capture_multiple(const ats_cell *c)
     if (rest < ATS_REGIONS_UNNAMED - 1 || problem->bias != NULL || problem->alibi_slope != NULL)
         return (double)NAN;
     return ats_threshold_capture(0.5, contract->softcap, contract->temperature,
-                                 c->base->region_max[c->row * problem->n_regions + rest],
-                                 ats_cell_lse(c, c->base));
+                                 c->route->region_max[c->row * problem->n_regions + rest],
+                                 ats_cell_lse(c, c->route));
 }
 
 static bool listed(const int64_t *list, int64_t n, int64_t key)

@@ -2,16 +2,17 @@
 #include "report/results_private.h"
 
 static const char *const axis_names[ATS_N_AXES] = {
-    "case", "sample", "layer", "head", "probe", "span", "part", "k", "readout_direction", "dv", "curve"};
+    "case", "sample", "layer", "head", "probe", "span", "part", "k", "readout_direction",
+    "dv",   "curve"};
 
 const char *ats_results_axis_name(ats_results_axis axis) { return axis_names[axis]; }
 
 int64_t ats_results_axis_size(const ats_results_shape *shape, ats_results_axis axis)
 {
-    const int64_t sizes[ATS_N_AXES] = {
-        shape->n_cases, shape->n_samples, shape->n_layers, shape->n_heads,    shape->n_probes,
-        shape->n_spans, ATS_N_PARTS,      shape->n_top,    shape->n_readouts, shape->d_v,
-        shape->n_curves};
+    const int64_t sizes[ATS_N_AXES] = {shape->n_cases, shape->n_samples, shape->n_layers,
+                                       shape->n_heads, shape->n_probes,  shape->n_spans,
+                                       ATS_N_PARTS,    shape->n_top,     shape->n_readouts,
+                                       shape->d_v,     shape->n_curves};
     return sizes[axis];
 }
 
@@ -83,6 +84,7 @@ void ats_results_chunk(const ats_results_shape *shape, const ats_results_dims *d
     if (cases <= 0)
         cases = shape->n_cases % shape->n_samples == 0 ? shape->n_cases / shape->n_samples
                                                        : shape->n_cases;
+    if (dims->axis[0] == ATS_AXIS_CURVE) cases = shape->n_curves / shape->n_samples;
     chunk[0] = base ? 1 : chunk_cases(cases, bytes);
     chunk[1] = 1;
     bytes *= chunk[0];
