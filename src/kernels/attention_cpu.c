@@ -38,24 +38,31 @@ out:
 
 static size_t cpu_workspace(const ats_problem *problem, int64_t n_variants)
 {
-    ats_arena arena;
-    ats_cpu_base base;
+    ats_arena arena, small;
+    ats_cpu_tiles tiles;
     ats_cpu_worker worker;
     int64_t threads = ats_threads();
+    size_t bytes = SIZE_MAX;
     if (n_variants < threads) threads = n_variants > 1 ? n_variants : 1;
     ats_arena_init(&arena, true);
-    if (ats_cpu_base_layout(&arena, problem, &ats_cpu_ops_portable, &base, NULL) != ATS_OK)
-        return SIZE_MAX;
+    ats_arena_init(&small, false);
+    if (ats_cpu_tiles_layout(&arena, &small, problem, &ats_cpu_ops_portable, NULL, 0, &tiles,
+                             NULL) != ATS_OK)
+        goto out;
     const size_t shared = arena.used;
     ats_arena_init(&arena, true);
-    if (ats_cpu_worker_layout(&arena, &base, &worker, NULL) != ATS_OK ||
-        count_variant(&arena, &base, problem->n_keys / base.tree.leaf + 1) != ATS_OK)
-        return SIZE_MAX;
-    return shared + (size_t)threads * arena.used;
+    if (tiles.n > 0 && (ats_cpu_worker_layout(&arena, &tiles, &worker, NULL) != ATS_OK ||
+                        count_variant(&arena, &tiles.at[0],
+                                      problem->n_keys / tiles.at[0].tree.leaf + 1) != ATS_OK))
+        goto out;
+    bytes = shared + (size_t)threads * arena.used;
+out:
+    ats_arena_fini(&small);
+    return bytes;
 }
 
 typedef struct cpu_run {
-    const ats_cpu_base *base;
+    const ats_cpu_tiles *tiles;
     ats_cpu_worker *workers;
     const ats_edit *variants;
     ats_emit_fn emit;
@@ -76,8 +83,11 @@ out:
     return rc;
 }
 
-static ats_code measure_base(ats_cpu_worker *worker, ats_cpu_base *base, ats_err *err)
+static ats_code measure_base(void *ctx, int64_t tile, int worker_index, ats_err *err)
 {
+    const cpu_run *run = ctx;
+    ats_cpu_worker *worker = &run->workers[worker_index];
+    ats_cpu_base *base = &run->tiles->at[tile];
     ats_cpu_variant variant;
     ats_code rc;
     ATS_TRY(ats_cpu_variant_build(worker, base, NULL, &variant, err));
@@ -90,15 +100,21 @@ out:
 static ats_code measure_variant(void *ctx, int64_t index, int worker_index, ats_err *err)
 {
     const cpu_run *run = ctx;
+    const ats_cpu_tiles *tiles = run->tiles;
     ats_cpu_worker *worker = &run->workers[worker_index];
     const ats_edit *edit = &run->variants[index];
+    const ats_problem *whole = tiles->at[0].whole;
     ats_cpu_variant variant;
     ats_code rc;
-    ATS_TRY(ats_edit_check(run->base->problem, edit, err));
-    ats_stats_clear(run->base->problem, &worker->stats);
-    ATS_TRY(ats_cpu_variant_build(worker, run->base, edit, &variant, err));
-    ATS_TRY(measure(worker, &variant, &worker->stats, err));
-    ATS_TRY(run->emit(run->ctx, index, worker_index, &run->base->stats, &worker->stats, err));
+    ATS_TRY(ats_edit_check(whole, edit, err));
+    ats_stats_clear(whole, &worker->stats);
+    for (int64_t tile = 0; tile < tiles->n; tile++) {
+        ats_stats rows;
+        ats_stats_rows(whole, &worker->stats, tiles->at[tile].first_row, &rows);
+        ATS_TRY(ats_cpu_variant_build(worker, &tiles->at[tile], edit, &variant, err));
+        ATS_TRY(measure(worker, &variant, &rows, err));
+    }
+    ATS_TRY(run->emit(run->ctx, index, worker_index, &tiles->stats, &worker->stats, err));
 out:
     return rc;
 }
@@ -108,21 +124,21 @@ static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variant
 {
     const ats_cpu_ops *ops;
     const int threads = ats_threads();
-    ats_cpu_base base;
+    ats_cpu_tiles tiles;
     ats_cpu_worker *workers = NULL;
     ats_arena arena;
     ats_code rc;
     ats_arena_init(&arena, false);
     ATS_TRY(ats_cpu_ops_find(&ops, err));
     ATS_TRY(cpu_supports(problem, err));
-    ATS_TRY(ats_cpu_base_layout(&arena, problem, ops, &base, err));
+    ATS_TRY(ats_cpu_tiles_layout(&arena, &arena, problem, ops, variants, n_variants, &tiles, err));
     ATS_TRY(ATS_NEW0(&arena, threads, &workers, err));
     for (int i = 0; i < threads; i++)
-        ATS_TRY(ats_cpu_worker_layout(&arena, &base, &workers[i], err));
-    ATS_TRY(ats_cpu_base_pass(&base, workers, err));
-    ATS_TRY(measure_base(&workers[0], &base, err));
-    ATS_TRY(emit(ctx, -1, 0, &base.stats, &base.stats, err));
-    cpu_run run = {&base, workers, variants, emit, ctx};
+        ATS_TRY(ats_cpu_worker_layout(&arena, &tiles, &workers[i], err));
+    ATS_TRY(ats_cpu_base_pass(&tiles, workers, err));
+    cpu_run run = {&tiles, workers, variants, emit, ctx};
+    ATS_TRY(ats_parallel_for(tiles.n, measure_base, &run, err));
+    ATS_TRY(emit(ctx, -1, 0, &tiles.stats, &tiles.stats, err));
     ATS_TRY(ats_parallel_for(n_variants, measure_variant, &run, err));
 out:
     for (int i = 0; workers != NULL && i < threads; i++) ats_arena_fini(&workers[i].arena);

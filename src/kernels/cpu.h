@@ -17,13 +17,6 @@
 #include "kernels/range.h"
 #include "kernels/state.h"
 
-/* State of a key set for all rows; see state.h. */
-typedef struct ats_cpu_state {
-    float *m, *mc;              /* [lanes] max z; max z + log|v| */
-    double *l, *e, *s2, *a, *n; /* [lanes] */
-    float *o;                   /* [rows, width] sum exp(z - m) v */
-} ats_cpu_state;
-
 /* lse = peak + log_sum, kept apart: beside a peak of 1e38 the sum alone tells weights. peak -inf:
  * the row has no legal key and no sink. */
 typedef struct ats_cpu_norm {
@@ -40,8 +33,12 @@ typedef struct ats_cpu_top {
     float *score, *z, *norm; /* [rows, limit] */
 } ats_cpu_top;
 
+/* A tile: some rows of the problem, evaluated together. What belongs to keys alone (tree, norms) is
+ * shared by all tiles. */
 typedef struct ats_cpu_base {
-    const ats_problem *problem;
+    const ats_problem *problem; /* the tile's rows */
+    const ats_problem *whole;
+    int64_t first_row; /* of the tile in the whole */
     const ats_cpu_ops *ops;
     int64_t lanes, width; /* n_rows and d_v rounded up to 16 */
     ats_key_tree tree;
@@ -53,13 +50,21 @@ typedef struct ats_cpu_base {
     uint8_t *v_bad;       /* [n_keys] 1: v is not finite, or its norm no float */
     uint8_t *leaf_bad;    /* [n_leaves] */
     float *z;             /* [n_keys, lanes] */
-    ats_cpu_state *nodes; /* [n_nodes] */
+    ats_cpu_state *nodes; /* [n_nodes]; those that are not needed are empty, leaves keep maxima */
     /* Known once the base is measured: */
     ats_cpu_norm *norm;         /* [rows] */
-    double **weight;            /* [n_nodes] [lanes] exp(m - lse) */
+    double *peak, *log_sum;     /* [lanes] the same, apart */
+    double **weight;            /* [n_nodes] [lanes] exp(m - lse); NULL: not needed */
     ats_cpu_top heavy, payload; /* lists longer than top_k, by weight and by |w v| */
     ats_stats stats;
 } ats_cpu_base;
+
+typedef struct ats_cpu_tiles {
+    int64_t n;
+    int block_level;  /* workers take subtrees of this level */
+    ats_cpu_base *at; /* [n] */
+    ats_stats stats;  /* of the whole base; every tile has its rows of it */
+} ats_cpu_tiles;
 
 /* Queries as they look at keys moved by some delta. */
 typedef struct ats_cpu_view {
@@ -70,9 +75,28 @@ typedef struct ats_cpu_view {
 
 enum { ATS_CPU_VIEWS = 4 };
 
+/* The best keys of every row among those offered, best first; a worker's part of a list. */
+typedef struct ats_cpu_pick {
+    float score, z;
+    int64_t key;
+} ats_cpu_pick;
+
+typedef struct ats_cpu_pool {
+    int64_t limit;
+    float *threshold;   /* [lanes] scores above belong; +inf in the padding */
+    int64_t *count;     /* [rows] */
+    ats_cpu_pick *pick; /* [rows, limit] */
+} ats_cpu_pool;
+
+enum { ATS_CPU_LEVELS = 5 }; /* of nodes below which a worker merges alone, and one */
+
 typedef struct ats_cpu_worker {
-    ats_arena arena;                    /* reset between variants */
-    float *k_panel;                     /* [leaf, d_qk] */
+    ats_arena arena;                                           /* reset between variants */
+    ats_cpu_state left[ATS_CPU_LEVELS], right[ATS_CPU_LEVELS]; /* nodes on their way, by level */
+    ats_cpu_pool *heavy, *payload;                             /* [n_tiles] */
+    int64_t *heavier;                                          /* [regions, lanes] */
+    uint16_t *hits;                                            /* [leaf, lanes] */
+    float *k_panel;                                            /* [leaf, d_qk] */
     float *v_panel, *w_panel, *d_panel; /* [leaf, width] base, variant, difference */
     float *p;                           /* [leaf, lanes] */
     float *sums;                        /* [max(5 lanes, leaf)] */
@@ -102,6 +126,7 @@ typedef struct ats_cpu_chunk {
     const float *zb, *zv;     /* [keys, lanes]; zb NULL: inserted, zv NULL: hidden */
     const float *mb, *m, *mc; /* [lanes] upper bounds of zb, zv, zv + log|v| */
     const float *v_norm, *log_norm; /* [keys] */
+    int64_t leaf, n_leaves; /* > 0: unchanged leaves from `leaf` on; bounds and logits are theirs */
 } ats_cpu_chunk;
 
 /* Survivors with changed logits, for divergences: base logits are -inf at keys of other groups. */
@@ -128,7 +153,8 @@ typedef struct ats_cpu_variant {
     ats_cpu_view views[ATS_CPU_VIEWS];
     double *sink;           /* [rows] logit of the null route over the temperature; -inf: none */
     ats_cpu_norm *norm;     /* [rows] */
-    double *keys, *key_sum; /* [rows] largest logit m of a key, sum exp(z - m) over keys */
+    double *peak, *log_sum; /* [lanes] room for the same, apart */
+    double *keys, *key_sum; /* [lanes] largest logit m of a key, sum exp(z - m) over keys */
     double *scratch;        /* [rows] */
     double *log_a, *log_b, *log_c; /* [rows] log of survivors, and of w'/w of unchanged keys */
     int64_t *run_parts; /* [n_runs + 1] first part of each run; inserted rows lie among them */
@@ -152,6 +178,9 @@ void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, 
 /* Norms of rows of padded values; bad rows are set to 0. Returns how many are bad. */
 int64_t ats_cpu_value_norms(const ats_cpu_base *base, int64_t keys, float *panel, float *norm,
                             float *log_norm, uint8_t *bad);
+/* Sets the bad values of base rows [first, first + keys) of a leaf to 0. */
+void ats_cpu_clear_bad(const ats_cpu_base *base, int64_t leaf, int64_t first, int64_t keys,
+                       float *panel);
 /* Fails where a legal key has a non-finite logit or a bad value, with the place. */
 ATS_MUST_CHECK ats_code ats_cpu_check(const ats_cpu_variant *variant, const float *z, int64_t keys,
                                       const uint8_t *bad, ats_err *err);
@@ -162,17 +191,18 @@ ATS_MUST_CHECK ats_code ats_cpu_state_new(ats_arena *arena, const ats_cpu_base *
 void ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
                         const float *z, const float *values, const float *v_norm,
                         const float *log_norm, const ats_cpu_state *out);
-void ats_cpu_state_merge(const ats_cpu_base *base, const ats_cpu_state *x, const ats_cpu_state *y,
-                         const ats_cpu_state *out);
-ats_state ats_cpu_state_row(const ats_cpu_state *state, int64_t row);
-ATS_MUST_CHECK ats_code ats_cpu_base_layout(ats_arena *arena, const ats_problem *problem,
-                                            const ats_cpu_ops *ops, ats_cpu_base *out,
-                                            ats_err *err);
-ATS_MUST_CHECK ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_base *base,
+/* The tiles of a problem, with the nodes that edits [n] need; an arena that counts only is told of
+ * every node. small: for what is made even then, often the same arena. */
+ATS_MUST_CHECK ats_code ats_cpu_tiles_layout(ats_arena *arena, ats_arena *small,
+                                             const ats_problem *problem, const ats_cpu_ops *ops,
+                                             const ats_edit *edits, int64_t n_edits,
+                                             ats_cpu_tiles *out, ats_err *err);
+ATS_MUST_CHECK ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_tiles *tiles,
                                               ats_cpu_worker *out, ats_err *err);
 /* Keeps the base's norm and the weights of its nodes. */
 void ats_cpu_base_weights(ats_cpu_base *base, const ats_cpu_norm *norm);
-ATS_MUST_CHECK ats_code ats_cpu_base_pass(ats_cpu_base *base, ats_cpu_worker *workers,
+/* cpu_pass.c: logits, states and lists of the best keys. */
+ATS_MUST_CHECK ats_code ats_cpu_base_pass(const ats_cpu_tiles *tiles, ats_cpu_worker *workers,
                                           ats_err *err);
 
 /* The base rows of one leaf that one segment holds, or the rows that it inserts there. */
@@ -194,6 +224,7 @@ typedef struct ats_cpu_builder {
     /* Keys [start, stop) of the run with one fate, not yet covered by nodes. */
     int64_t pending_start, pending_stop;
     bool pending_hidden;
+    uint8_t *mark; /* [n_nodes] set where the variant needs the node; NULL: build it */
     ats_cpu_fragment *fragments; /* of the current leaf */
     int64_t n_fragments;
 } ats_cpu_builder;
@@ -212,7 +243,9 @@ ATS_MUST_CHECK ats_code ats_cpu_leaf_chunks(ats_cpu_builder *builder, int64_t le
 ATS_MUST_CHECK ats_code ats_cpu_insert(ats_cpu_builder *builder, const ats_cpu_fragment *fragment,
                                        int64_t place, ats_err *err);
 
-/* cpu_build.c */
+/* cpu_build.c: marks the nodes that an edit needs, without building anything. */
+ATS_MUST_CHECK ats_code ats_cpu_variant_mark(ats_arena *arena, const ats_cpu_base *base,
+                                             const ats_edit *edit, uint8_t *mark, ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_variant_build(ats_cpu_worker *worker, const ats_cpu_base *base,
                                               const ats_edit *edit, ats_cpu_variant *out,
                                               ats_err *err);

@@ -7,25 +7,45 @@
 #include "kernels/cpu_top.h"
 #include "kernels/stats.h"
 
+static int64_t round_up(int64_t count)
+{
+    return (count + ATS_CPU_LANES - 1) / ATS_CPU_LANES * ATS_CPU_LANES;
+}
+
+static ats_code new_sums(ats_arena *arena, const ats_cpu_base *base, ats_cpu_state *out,
+                         ats_err *err)
+{
+    const int64_t lanes = base->lanes;
+    double *wide = NULL;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(arena, 5 * lanes, &wide, err));
+    ATS_TRY(ATS_NEW(arena, base->problem->n_rows * base->width, &out->o, err));
+    if (wide == NULL) goto out;
+    out->l = wide;
+    out->e = wide + lanes;
+    out->s2 = wide + 2 * lanes;
+    out->a = wide + 3 * lanes;
+    out->n = wide + 4 * lanes;
+out:
+    return rc;
+}
+
+static ats_code new_maxima(ats_arena *arena, const ats_cpu_base *base, ats_cpu_state *out,
+                           ats_err *err)
+{
+    const ats_code rc = ATS_NEW(arena, 2 * base->lanes, &out->m, err);
+    if (rc == ATS_OK && out->m != NULL) out->mc = out->m + base->lanes;
+    return rc;
+}
+
 ats_code ats_cpu_state_new(ats_arena *arena, const ats_cpu_base *base, ats_cpu_state *out,
                            ats_err *err)
 {
-    const int64_t lanes = base->lanes;
-    float *narrow = NULL, *o = NULL;
-    double *wide = NULL;
+    ats_cpu_state state = {.m = NULL};
     ats_code rc;
-    ATS_TRY(ATS_NEW(arena, 2 * lanes, &narrow, err));
-    ATS_TRY(ATS_NEW(arena, 5 * lanes, &wide, err));
-    ATS_TRY(ATS_NEW(arena, base->problem->n_rows * base->width, &o, err));
-    if (wide != NULL)
-        *out = (ats_cpu_state){.m = narrow,
-                               .mc = narrow + lanes,
-                               .l = wide,
-                               .e = wide + lanes,
-                               .s2 = wide + 2 * lanes,
-                               .a = wide + 3 * lanes,
-                               .n = wide + 4 * lanes,
-                               .o = o};
+    ATS_TRY(new_maxima(arena, base, &state, err));
+    ATS_TRY(new_sums(arena, base, &state, err));
+    *out = state;
 out:
     return rc;
 }
@@ -43,71 +63,49 @@ void ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_
                     base->width, out->o, base->width);
 }
 
-ats_state ats_cpu_state_row(const ats_cpu_state *s, int64_t row)
-{
-    return (ats_state){.m = (double)s->m[row],
-                       .l = s->l[row],
-                       .e = s->e[row],
-                       .s2 = s->s2[row],
-                       .a = s->a[row],
-                       .n = s->n[row]};
-}
-
-void ats_cpu_state_merge(const ats_cpu_base *base, const ats_cpu_state *x, const ats_cpu_state *y,
-                         const ats_cpu_state *out)
-{
-    /* Values first: they need the old maxima, and out may be x. */
-    for (int64_t row = 0; row < base->problem->n_rows; row++) {
-        const ats_state_factors f = ats_state_common((double)x->m[row], (double)y->m[row]);
-        const int64_t at = row * base->width;
-        ats_state_merge_values(&f, base->width, x->o + at, y->o + at, out->o + at);
-    }
-    for (int64_t row = 0; row < base->lanes; row++) {
-        const ats_state a = ats_cpu_state_row(x, row), b = ats_cpu_state_row(y, row);
-        const ats_state merged = ats_state_merge(&a, &b);
-        out->m[row] = (float)merged.m;
-        out->mc[row] = x->mc[row] > y->mc[row] ? x->mc[row] : y->mc[row];
-        out->l[row] = merged.l;
-        out->e[row] = merged.e;
-        out->s2[row] = merged.s2;
-        out->a[row] = merged.a;
-        out->n[row] = merged.n;
-    }
-}
-
 /* Bias, keep mask and segments as one plane; keys that a row can never see are -inf. */
-static void fill_plane(const ats_problem *p, int64_t lanes, float *plane)
+static void fill_plane(const ats_cpu_base *base, float *plane)
 {
+    const ats_problem *p = base->problem;
     for (int64_t i = 0; i < p->n_keys; i++)
-        for (int64_t row = 0; row < lanes; row++) {
+        for (int64_t row = 0; row < base->lanes; row++) {
             float x = 0.0f;
             if (row < p->n_rows) {
+                const int64_t probe = (base->first_row + row) % p->n_probes;
                 if (p->bias != NULL) x = p->bias[row][i];
                 if (x <= ATS_BIAS_HIDES) x = -INFINITY;
-                const bool kept =
-                    p->keep == NULL || p->keep[(row % p->n_probes) * p->n_keys + i] != 0;
+                const bool kept = p->keep == NULL || p->keep[probe * p->n_keys + i] != 0;
                 const bool own = p->key_segment == NULL || p->key_segment[i] == p->q_segment[row];
                 if (!kept || !own) x = -INFINITY;
             }
-            plane[i * lanes + row] = x;
+            plane[i * base->lanes + row] = x;
         }
 }
 
-static ats_code static_arrays(ats_arena *arena, ats_cpu_base *base, ats_err *err)
+/* What belongs to keys alone, in the first tile and copied to the others. */
+static ats_code key_arrays(ats_arena *arena, ats_cpu_base *base, ats_err *err)
+{
+    const int64_t n = base->problem->n_keys;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(arena, n, &base->v_norm, err));
+    ATS_TRY(ATS_NEW(arena, n, &base->log_norm, err));
+    ATS_TRY(ATS_NEW(arena, n, &base->v_bad, err));
+    ATS_TRY(ATS_NEW(arena, base->tree.n_leaves, &base->leaf_bad, err));
+out:
+    return rc;
+}
+
+static ats_code row_arrays(ats_arena *arena, ats_cpu_base *base, ats_err *err)
 {
     const ats_problem *p = base->problem;
-    ats_code rc = ATS_OK;
+    ats_code rc;
     if (p->bias != NULL || p->keep != NULL || p->key_segment != NULL)
         ATS_TRY(ATS_NEW(arena, p->n_keys * base->lanes, &base->plane, err));
     if (p->alibi_slope != NULL) ATS_TRY(ATS_NEW0(arena, base->lanes, &base->slope, err));
-    ATS_TRY(ATS_NEW(arena, p->n_keys, &base->v_norm, err));
-    ATS_TRY(ATS_NEW(arena, p->n_keys, &base->log_norm, err));
-    ATS_TRY(ATS_NEW(arena, p->n_keys, &base->v_bad, err));
-    ATS_TRY(ATS_NEW(arena, base->tree.n_leaves, &base->leaf_bad, err));
     ATS_TRY(ATS_NEW(arena, p->n_keys * base->lanes, &base->z, err));
-    ATS_TRY(ATS_NEW(arena, base->tree.n_nodes, &base->nodes, err));
+    ATS_TRY(ATS_NEW0(arena, base->tree.n_nodes, &base->nodes, err));
     if (arena->count_only) goto out;
-    if (base->plane != NULL) fill_plane(p, base->lanes, base->plane);
+    if (base->plane != NULL) fill_plane(base, base->plane);
     for (int64_t row = 0; base->slope != NULL && row < p->n_rows; row++)
         base->slope[row] = p->alibi_slope[row];
 out:
@@ -119,62 +117,191 @@ out:
 static ats_code measured_arrays(ats_arena *arena, ats_cpu_base *base, ats_err *err)
 {
     const ats_problem *p = base->problem;
-    const int64_t nodes = base->tree.n_nodes, long_list = 2 * p->top_k + 48;
-    double *weights = NULL;
+    const int64_t long_list = 2 * p->top_k + 8;
     ats_code rc;
     ATS_TRY(ATS_NEW(arena, p->n_rows, &base->norm, err));
-    ATS_TRY(ATS_NEW(arena, nodes, &base->weight, err));
-    ATS_TRY(ATS_NEW(arena, nodes * base->lanes, &weights, err));
-    for (int64_t i = 0; !arena->count_only && i < nodes; i++)
-        base->weight[i] = weights + i * base->lanes;
+    ATS_TRY(ATS_NEW(arena, base->lanes, &base->peak, err));
+    ATS_TRY(ATS_NEW(arena, base->lanes, &base->log_sum, err));
+    ATS_TRY(ATS_NEW0(arena, base->tree.n_nodes, &base->weight, err));
     ATS_TRY(ats_cpu_top_new(arena, base, long_list, &base->heavy, err));
     ATS_TRY(ats_cpu_top_new(arena, base, long_list, &base->payload, err));
-    ATS_TRY(ats_stats_new(arena, p, false, &base->stats, err));
+out:
+    return rc;
+}
+
+/* Marked nodes in full; of other leaves the maxima. */
+static ats_code node_arrays(ats_arena *arena, ats_cpu_base *base, const uint8_t *mark, ats_err *err)
+{
+    ats_code rc = ATS_OK;
+    for (int64_t i = 0; i < base->tree.n_nodes; i++) {
+        ats_cpu_state node = {.m = NULL};
+        double *weight = NULL;
+        if (mark[i] == 0 && i >= base->tree.n_leaves) continue;
+        ATS_TRY(new_maxima(arena, base, &node, err));
+        if (mark[i] != 0) {
+            ATS_TRY(new_sums(arena, base, &node, err));
+            ATS_TRY(ATS_NEW(arena, base->lanes, &weight, err));
+        }
+        if (arena->count_only) continue;
+        base->nodes[i] = node;
+        base->weight[i] = weight;
+    }
 out:
     return rc;
 }
 
 void ats_cpu_base_weights(ats_cpu_base *base, const ats_cpu_norm *norm)
 {
-    for (int64_t row = 0; row < base->problem->n_rows; row++) base->norm[row] = norm[row];
-    for (int64_t i = 0; i < base->tree.n_nodes; i++)
-        for (int64_t row = 0; row < base->problem->n_rows; row++)
-            base->weight[i][row] = ats_cpu_weight((double)base->nodes[i].m[row], &norm[row]);
-}
-
-static int64_t round_up(int64_t count)
-{
-    return (count + ATS_CPU_LANES - 1) / ATS_CPU_LANES * ATS_CPU_LANES;
-}
-
-ats_code ats_cpu_base_layout(ats_arena *arena, const ats_problem *problem, const ats_cpu_ops *ops,
-                             ats_cpu_base *out, ats_err *err)
-{
-    ats_code rc;
-    ats_arena plan; /* the tree is small and always made: its size is what is to be known */
-    ats_arena_init(&plan, false);
-    ats_cpu_base base = {.problem = problem,
-                         .ops = ops,
-                         .lanes = round_up(problem->n_rows),
-                         .width = round_up(problem->d_v),
-                         .origin = problem->n_keys > 0 ? problem->key_pos[0] : 0};
-    ATS_TRY(ats_key_tree_make(arena->count_only ? &plan : arena, problem, &base.tree, err));
-    ATS_TRY(static_arrays(arena, &base, err));
-    for (int64_t i = 0; i < base.tree.n_nodes; i++) {
-        ats_cpu_state unused;
-        ATS_TRY(ats_cpu_state_new(arena, &base, arena->count_only ? &unused : &base.nodes[i], err));
+    for (int64_t row = 0; row < base->lanes; row++) {
+        const bool real = row < base->problem->n_rows;
+        if (real) base->norm[row] = norm[row];
+        base->peak[row] = real ? norm[row].peak : (double)-INFINITY;
+        base->log_sum[row] = real ? norm[row].log_sum : 0;
     }
-    ATS_TRY(measured_arrays(arena, &base, err));
-    *out = base;
-    if (arena->count_only) out->tree = (ats_key_tree){.leaf = base.tree.leaf};
+    for (int64_t i = 0; i < base->tree.n_nodes; i++)
+        if (base->weight[i] != NULL)
+            base->ops->exponentials(base->lanes, base->nodes[i].m, base->peak, base->log_sum,
+                                    base->weight[i]);
+}
+
+/* Rows [first, first + rows) as a problem; n_probes stays that of the whole. */
+static ats_problem rows_of(const ats_problem *p, int64_t first, int64_t rows)
+{
+    ats_problem tile = *p;
+    tile.n_rows = rows;
+    tile.q = p->q + first * p->d_qk;
+    tile.q_pos = p->q_pos + first;
+    if (p->q_segment != NULL) tile.q_segment = p->q_segment + first;
+    if (p->sink != NULL) tile.sink = p->sink + first;
+    if (p->alibi_slope != NULL) tile.alibi_slope = p->alibi_slope + first;
+    if (p->bias != NULL) tile.bias = p->bias + first;
+    return tile;
+}
+
+/* Nodes that are always there: those that other workers merge further, and what makes up roots. */
+static void mark_upper(const ats_key_tree *tree, int block_level, uint8_t *mark)
+{
+    ats_cover cover[ATS_MAX_COVER];
+    for (int64_t r = 0; r < tree->n_runs; r++) {
+        const ats_run *run = &tree->runs[r];
+        for (int level = block_level; run->n_leaves >> level > 0; level++)
+            for (int64_t i = 0; i < run->n_leaves >> level; i++)
+                mark[ats_key_tree_node(run, level, i)] = 1;
+        const int64_t count = ats_key_tree_root_cover(tree, r, cover);
+        for (int64_t i = 0; i < count; i++) mark[cover[i].node] = 1;
+        mark[run->root] = 1;
+    }
+}
+
+static ats_code mark_nodes(const ats_cpu_base *base, int block_level, const ats_edit *edits,
+                           int64_t n_edits, uint8_t *mark, ats_err *err)
+{
+    ats_arena room;
+    ats_code rc = ATS_OK;
+    ats_arena_init(&room, false);
+    mark_upper(&base->tree, block_level, mark);
+    for (int64_t i = 0; i < n_edits; i++) {
+        ats_arena_reset(&room);
+        /* What is wrong with an edit is said when its turn comes. */
+        if (ats_edit_check(base->whole, &edits[i], NULL) != ATS_OK) continue;
+        ATS_TRY(ats_cpu_variant_mark(&room, base, &edits[i], mark, err));
+    }
 out:
-    ats_arena_fini(&plan);
+    ats_arena_fini(&room);
     return rc;
 }
 
-ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_base *base, ats_cpu_worker *out,
+/* Large enough that merging alone pays, small enough that every thread has a few. */
+static int block_level(const ats_key_tree *tree)
+{
+    int level = ATS_CPU_LEVELS - 1;
+    while (level > 0 && tree->n_leaves >> level < 4 * (int64_t)ats_threads()) level--;
+    return level;
+}
+
+static ats_code tile_layout(ats_arena *arena, const ats_problem *whole, int64_t first,
+                            const ats_cpu_base *shared, ats_cpu_base *out, ats_err *err)
+{
+    ats_code rc;
+    ats_cpu_base base = {.problem = out->problem,
+                         .whole = whole,
+                         .first_row = first,
+                         .ops = out->ops,
+                         .lanes = round_up(out->problem->n_rows),
+                         .width = round_up(whole->d_v),
+                         .tree = out->tree,
+                         .origin = whole->n_keys > 0 ? whole->key_pos[0] : 0};
+    if (shared == NULL) {
+        ATS_TRY(key_arrays(arena, &base, err));
+    } else {
+        base.v_norm = shared->v_norm;
+        base.log_norm = shared->log_norm;
+        base.v_bad = shared->v_bad;
+        base.leaf_bad = shared->leaf_bad;
+    }
+    ATS_TRY(row_arrays(arena, &base, err));
+    ATS_TRY(measured_arrays(arena, &base, err));
+    *out = base;
+out:
+    return rc;
+}
+
+ats_code ats_cpu_tiles_layout(ats_arena *arena, ats_arena *small, const ats_problem *problem,
+                              const ats_cpu_ops *ops, const ats_edit *edits, int64_t n_edits,
+                              ats_cpu_tiles *out, ats_err *err)
+{
+    ats_arena room;
+    ats_problem *rows = NULL;
+    uint8_t *mark = NULL;
+    ats_key_tree tree;
+    ats_code rc;
+    ats_arena_init(&room, false);
+    const int64_t n = (problem->n_rows + ATS_CPU_TILE - 1) / ATS_CPU_TILE;
+    const int64_t each = n > 0 ? round_up((problem->n_rows + n - 1) / n) : 0;
+    ats_cpu_tiles tiles = {.n = n};
+    ATS_TRY(ats_key_tree_make(small, problem, &tree, err));
+    tiles.block_level = block_level(&tree);
+    ATS_TRY(ATS_NEW0(small, n, &tiles.at, err));
+    ATS_TRY(ATS_NEW0(small, n, &rows, err));
+    ATS_TRY(ATS_NEW0(&room, tree.n_nodes, &mark, err));
+    ATS_TRY(ats_stats_new(arena, problem, false, &tiles.stats, err));
+    for (int64_t t = 0; t < n; t++) {
+        const int64_t first = t * each, left = problem->n_rows - first;
+        rows[t] = rows_of(problem, first, left < each ? left : each);
+        tiles.at[t] = (ats_cpu_base){.problem = &rows[t], .ops = ops, .tree = tree};
+        ATS_TRY(tile_layout(arena, problem, first, t > 0 ? &tiles.at[0] : NULL, &tiles.at[t], err));
+        if (t == 0 && arena->count_only)
+            memset(mark, 1, (size_t)tree.n_nodes);
+        else if (t == 0)
+            ATS_TRY(mark_nodes(&tiles.at[0], tiles.block_level, edits, n_edits, mark, err));
+        ATS_TRY(node_arrays(arena, &tiles.at[t], mark, err));
+        ats_stats_rows(problem, &tiles.stats, first, &tiles.at[t].stats);
+    }
+    *out = tiles;
+out:
+    ats_arena_fini(&room);
+    return rc;
+}
+
+static ats_code worker_lists(ats_arena *arena, const ats_cpu_tiles *tiles, ats_cpu_worker *out,
+                             ats_err *err)
+{
+    ats_code rc;
+    ATS_TRY(ATS_NEW0(arena, tiles->n, &out->heavy, err));
+    ATS_TRY(ATS_NEW0(arena, tiles->n, &out->payload, err));
+    for (int64_t t = 0; t < tiles->n; t++) {
+        const ats_cpu_base *base = &tiles->at[t];
+        ATS_TRY(ats_cpu_pool_new(arena, base, base->heavy.limit, &out->heavy[t], err));
+        ATS_TRY(ats_cpu_pool_new(arena, base, base->payload.limit, &out->payload[t], err));
+    }
+out:
+    return rc;
+}
+
+ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_tiles *tiles, ats_cpu_worker *out,
                                ats_err *err)
 {
+    const ats_cpu_base *base = &tiles->at[0]; /* the widest */
     const int64_t leaf = base->tree.leaf, lanes = base->lanes;
     ats_code rc;
     ATS_TRY(ATS_NEW(arena, leaf * base->problem->d_qk, &out->k_panel, err));
@@ -185,76 +312,14 @@ ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_base *base, ats_c
     ATS_TRY(ATS_NEW(arena, 5 * lanes > leaf ? 5 * lanes : leaf, &out->sums, err));
     ATS_TRY(ATS_NEW(arena, lanes, &out->low, err));
     ATS_TRY(ATS_NEW(arena, lanes, &out->high, err));
-    ATS_TRY(ats_stats_new(arena, base->problem, true, &out->stats, err));
+    ATS_TRY(ATS_NEW(arena, leaf * lanes, &out->hits, err));
+    ATS_TRY(ATS_NEW(arena, base->problem->n_regions * lanes, &out->heavier, err));
+    for (int i = 0; i < ATS_CPU_LEVELS; i++) {
+        ATS_TRY(ats_cpu_state_new(arena, base, &out->left[i], err));
+        ATS_TRY(ats_cpu_state_new(arena, base, &out->right[i], err));
+    }
+    ATS_TRY(worker_lists(arena, tiles, out, err));
+    ATS_TRY(ats_stats_new(arena, base->whole, true, &out->stats, err));
 out:
-    return rc;
-}
-
-typedef struct leaf_pass {
-    ats_cpu_base *base;
-    ats_cpu_worker *workers;
-    ats_cpu_variant *plain; /* [threads] the base as a variant, for its queries */
-} leaf_pass;
-
-static ats_code base_leaf(void *ctx, int64_t leaf, int worker_index, ats_err *err)
-{
-    const leaf_pass *pass = ctx;
-    ats_cpu_base *base = pass->base;
-    ats_cpu_worker *worker = &pass->workers[worker_index];
-    ats_cpu_variant *plain = &pass->plain[worker_index];
-    const ats_range range = base->tree.leaves[leaf];
-    const ats_cpu_keys keys = {.first = range.start, .keys = range.stop - range.start, .at = -1};
-    float *z = base->z + range.start * base->lanes;
-    uint8_t *bad = base->v_bad + range.start;
-    ats_code rc = ats_cpu_key_logits(worker, plain, &keys, z, err);
-    if (rc != ATS_OK) return rc;
-    ats_cpu_base_values(base, range.start, keys.keys, worker->v_panel);
-    base->leaf_bad[leaf] =
-        ats_cpu_value_norms(base, keys.keys, worker->v_panel, base->v_norm + range.start,
-                            base->log_norm + range.start, bad) > 0;
-    rc = ats_cpu_check(plain, z, keys.keys, bad, err);
-    if (rc != ATS_OK) return rc;
-    ats_cpu_state_fill(base, worker, keys.keys, z, worker->v_panel, base->v_norm + range.start,
-                       base->log_norm + range.start, &base->nodes[leaf]);
-    return ATS_OK;
-}
-
-/* Both children of a node lie one level below it; a root apart merges its cover from the left. */
-static ats_code run_nodes(void *ctx, int64_t run, int worker, ats_err *err)
-{
-    (void)worker;
-    (void)err;
-    const ats_cpu_base *base = ctx;
-    const ats_run *r = &base->tree.runs[run];
-    ats_cover cover[ATS_MAX_COVER];
-    for (int level = 1; r->n_leaves >> level > 0; level++)
-        for (int64_t i = 0; i < r->n_leaves >> level; i++)
-            ats_cpu_state_merge(base, &base->nodes[ats_key_tree_node(r, level - 1, 2 * i)],
-                                &base->nodes[ats_key_tree_node(r, level - 1, 2 * i + 1)],
-                                &base->nodes[ats_key_tree_node(r, level, i)]);
-    const int64_t count = ats_key_tree_root_cover(&base->tree, run, cover);
-    for (int64_t i = 1; i < count; i++)
-        ats_cpu_state_merge(base, &base->nodes[i == 1 ? cover[0].node : r->root],
-                            &base->nodes[cover[i].node], &base->nodes[r->root]);
-    return ATS_OK;
-}
-
-ats_code ats_cpu_base_pass(ats_cpu_base *base, ats_cpu_worker *workers, ats_err *err)
-{
-    const int threads = ats_threads();
-    ats_code rc;
-    ats_arena arena;
-    ats_arena_init(&arena, false);
-    leaf_pass pass = {.base = base, .workers = workers};
-    ATS_TRY(ATS_NEW(&arena, threads, &pass.plain, err));
-    for (int i = 0; i < threads; i++)
-        pass.plain[i] = (ats_cpu_variant){.base = base,
-                                          .scale = base->problem->contract.scale,
-                                          .temperature = base->problem->contract.temperature};
-    ATS_TRY(ats_parallel_for(base->tree.n_leaves, base_leaf, &pass, err));
-    ATS_TRY(ats_parallel_for(base->tree.n_runs, run_nodes, base, err));
-out:
-    for (int i = 0; i < threads; i++) ats_arena_reset(&workers[i].arena);
-    ats_arena_fini(&arena);
     return rc;
 }

@@ -38,7 +38,8 @@ static void flush_pending(ats_cpu_builder *b)
     if (b->pending_start >= b->pending_stop) return;
     const int64_t count =
         ats_key_tree_cover(&b->base->tree, b->run, b->pending_start, b->pending_stop, cover);
-    for (int64_t i = 0; i < count; i++) {
+    for (int64_t i = 0; b->mark != NULL && i < count; i++) b->mark[cover[i].node] = 1;
+    for (int64_t i = 0; b->mark == NULL && i < count; i++) {
         const ats_cpu_state *node = &b->base->nodes[cover[i].node];
         ats_cpu_part part = {.run = b->run, .b = node, .node = cover[i].node};
         if (!b->pending_hidden) part.v = node;
@@ -138,6 +139,15 @@ static bool uniform(const ats_cpu_builder *b, bool *hide)
     return same == count || hidden == count;
 }
 
+/* Keys that follow the pending ones, with one fate. */
+static void add_pending(ats_cpu_builder *b, ats_range keys, bool hide)
+{
+    if (b->pending_start < b->pending_stop && b->pending_hidden != hide) flush_pending(b);
+    if (b->pending_start >= b->pending_stop) b->pending_start = keys.start;
+    b->pending_stop = keys.stop;
+    b->pending_hidden = hide;
+}
+
 static ats_code finish_leaf(ats_cpu_builder *b, int64_t leaf, ats_err *err)
 {
     const ats_cpu_base *base = b->base;
@@ -146,13 +156,39 @@ static ats_code finish_leaf(ats_cpu_builder *b, int64_t leaf, ats_err *err)
     bool hide;
     if (!uniform(b, &hide)) {
         flush_pending(b);
-        return ats_cpu_mixed_leaf(b, leaf, err);
+        if (b->mark == NULL) return ats_cpu_mixed_leaf(b, leaf, err);
+        b->mark[leaf] = 1;
+        return ATS_OK;
     }
-    if (b->pending_start < b->pending_stop && b->pending_hidden != hide) flush_pending(b);
-    if (b->pending_start >= b->pending_stop) b->pending_start = keys.start;
-    b->pending_stop = keys.stop;
-    b->pending_hidden = hide;
-    return ats_cpu_leaf_chunks(b, leaf, node->m, node->mc, err);
+    add_pending(b, keys, hide);
+    return b->mark != NULL ? ATS_OK : ats_cpu_leaf_chunks(b, leaf, node->m, node->mc, err);
+}
+
+/* Leaves from `leaf` on that a single segment covers with one fate; 0: look at them one by one. */
+static int64_t covered(const ats_cpu_builder *b, const ats_run *run, int64_t leaf, int64_t next)
+{
+    const ats_edit *edit = b->variant->edit;
+    const ats_key_tree *tree = &b->base->tree;
+    const int64_t start = tree->leaves[leaf].start, end = run->first_leaf + run->n_leaves;
+    if (edit == NULL) return end - leaf;
+    if (next >= edit->n_segments) return 0;
+    const ats_segment *s = &edit->segments[next];
+    if (s->kind != ATS_SEG_KEEP || !ats_cpu_same_logits(b->variant, s)) return 0;
+    if (s->start > start || s->stop <= start) return 0;
+    return s->stop >= run->stop ? end - leaf : (s->stop - start) / tree->leaf;
+}
+
+static void add_covered(ats_cpu_builder *b, int64_t leaf, int64_t count)
+{
+    const ats_range *leaves = b->base->tree.leaves;
+    const ats_range keys = {leaves[leaf].start, leaves[leaf + count - 1].stop};
+    add_pending(b, keys, false);
+    if (b->mark == NULL)
+        ats_cpu_add_chunk(b, (ats_cpu_chunk){.keys = keys.stop - keys.start,
+                                             .first = keys.start,
+                                             .same = true,
+                                             .leaf = leaf,
+                                             .n_leaves = count});
 }
 
 /* Adds the part of a segment that lies in a leaf, or its inserted rows; false: the segment goes on
@@ -173,6 +209,34 @@ static bool take(ats_cpu_builder *b, const ats_segment *s, ats_range leaf)
     return s->stop <= leaf.stop;
 }
 
+static ats_code walk_run(ats_cpu_builder *b, int64_t *next, ats_err *err)
+{
+    const ats_key_tree *tree = &b->base->tree;
+    const ats_edit *edit = b->variant->edit;
+    const ats_run *run = &tree->runs[b->run];
+    for (int64_t leaf = run->first_leaf; leaf < run->first_leaf + run->n_leaves; leaf++) {
+        const int64_t whole = covered(b, run, leaf, *next);
+        if (whole > 0) {
+            add_covered(b, leaf, whole);
+            leaf += whole - 1;
+            if (edit != NULL && edit->segments[*next].stop == tree->leaves[leaf].stop) ++*next;
+            continue;
+        }
+        const ats_range keys = tree->leaves[leaf];
+        b->n_fragments = 0;
+        while (*next < edit->n_segments && take(b, &edit->segments[*next], keys)) {
+            ++*next;
+            if (edit->segments[*next - 1].kind != ATS_SEG_ROWS &&
+                edit->segments[*next - 1].stop == keys.stop)
+                break;
+        }
+        const ats_code rc = finish_leaf(b, leaf, err);
+        if (rc != ATS_OK) return rc;
+    }
+    flush_pending(b);
+    return ATS_OK;
+}
+
 static ats_code walk(ats_cpu_builder *b, ats_err *err)
 {
     const ats_key_tree *tree = &b->base->tree;
@@ -180,25 +244,10 @@ static ats_code walk(ats_cpu_builder *b, ats_err *err)
     int64_t next = 0; /* segment */
     ats_code rc = ATS_OK;
     for (b->run = 0; b->run < tree->n_runs; b->run++) {
-        const ats_run *run = &tree->runs[b->run];
-        b->variant->run_parts[b->run] = b->variant->n_parts;
-        for (int64_t leaf = run->first_leaf; leaf < run->first_leaf + run->n_leaves; leaf++) {
-            const ats_range keys = tree->leaves[leaf];
-            b->n_fragments = 0;
-            if (edit == NULL)
-                b->fragments[b->n_fragments++] =
-                    (ats_cpu_fragment){.start = keys.start, .stop = keys.stop};
-            else
-                while (next < edit->n_segments && take(b, &edit->segments[next], keys)) {
-                    next++;
-                    if (edit->segments[next - 1].kind != ATS_SEG_ROWS &&
-                        edit->segments[next - 1].stop == keys.stop)
-                        break;
-                }
-            ATS_TRY(finish_leaf(b, leaf, err));
-        }
-        flush_pending(b);
+        if (b->mark == NULL) b->variant->run_parts[b->run] = b->variant->n_parts;
+        ATS_TRY(walk_run(b, &next, err));
     }
+    if (b->mark != NULL) goto out;
     b->variant->run_parts[tree->n_runs] = b->variant->n_parts;
     for (; edit != NULL && next < edit->n_segments; next++) { /* rows after the last key */
         b->n_fragments = 0;
@@ -251,7 +300,9 @@ static ats_code make_lists(ats_cpu_builder *b, ats_err *err)
     ATS_TRY(ATS_NEW(&w->arena, segments + 1, &b->fragments, err));
     ATS_TRY(ATS_NEW(&w->arena, rows, &v->sink, err));
     ATS_TRY(ATS_NEW(&w->arena, rows, &v->norm, err));
-    ATS_TRY(ATS_NEW(&w->arena, rows, &v->keys, err));
+    ATS_TRY(ATS_NEW(&w->arena, b->base->lanes, &v->peak, err));
+    ATS_TRY(ATS_NEW(&w->arena, b->base->lanes, &v->log_sum, err));
+    ATS_TRY(ATS_NEW(&w->arena, b->base->lanes, &v->keys, err));
     ATS_TRY(ATS_NEW(&w->arena, rows, &v->key_sum, err));
     ATS_TRY(ATS_NEW(&w->arena, rows, &v->scratch, err));
     ATS_TRY(ATS_NEW(&w->arena, b->base->tree.n_runs + 1, &v->run_parts, err));
@@ -262,21 +313,33 @@ out:
     return rc;
 }
 
+static ats_cpu_variant start(const ats_cpu_base *base, const ats_edit *edit)
+{
+    const ats_contract *c = &base->problem->contract;
+    ats_cpu_variant v = {
+        .base = base, .edit = edit, .scale = c->scale, .temperature = c->temperature};
+    if (edit == NULL) return v;
+    if (edit->scale != 0) v.scale = edit->scale;
+    v.temperature *= edit->temperature;
+    v.rescaled = v.scale != c->scale || edit->q != NULL || v.temperature != c->temperature;
+    return v;
+}
+
+ats_code ats_cpu_variant_mark(ats_arena *arena, const ats_cpu_base *base, const ats_edit *edit,
+                              uint8_t *mark, ats_err *err)
+{
+    ats_cpu_variant variant = start(base, edit);
+    ats_cpu_builder b = {.variant = &variant, .base = base, .mark = mark};
+    const ats_code rc = ATS_NEW(arena, edit->n_segments + 1, &b.fragments, err);
+    return rc != ATS_OK ? rc : walk(&b, err);
+}
+
 ats_code ats_cpu_variant_build(ats_cpu_worker *worker, const ats_cpu_base *base,
                                const ats_edit *edit, ats_cpu_variant *out, ats_err *err)
 {
     const ats_problem *p = base->problem;
     ats_arena_reset(&worker->arena);
-    *out = (ats_cpu_variant){.base = base,
-                             .edit = edit,
-                             .scale = p->contract.scale,
-                             .temperature = p->contract.temperature};
-    if (edit != NULL) {
-        if (edit->scale != 0) out->scale = edit->scale;
-        out->temperature *= edit->temperature;
-        out->rescaled = out->scale != p->contract.scale || edit->q != NULL ||
-                        out->temperature != p->contract.temperature;
-    }
+    *out = start(base, edit);
     ats_cpu_builder b = {.worker = worker, .variant = out, .base = base};
     ats_code rc;
     ATS_TRY(make_lists(&b, err));

@@ -25,8 +25,8 @@ static void base_factors(const ats_cpu_variant *v)
     for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_part *part = &v->parts[i];
         if (part->b == NULL || part->node >= 0) continue;
-        for (int64_t row = 0; row < v->base->problem->n_rows; row++)
-            part->gb[row] = ats_cpu_weight((double)part->b->m[row], &v->base->norm[row]);
+        v->base->ops->exponentials(v->base->lanes, part->b->m, v->base->peak, v->base->log_sum,
+                                   part->gb);
     }
 }
 
@@ -35,10 +35,8 @@ static void relative_factors(const ats_cpu_variant *v)
 {
     double *sum = v->key_sum;
     const int64_t rows = v->base->problem->n_rows;
-    for (int64_t row = 0; row < rows; row++) {
-        v->keys[row] = NONE;
-        sum[row] = 0;
-    }
+    for (int64_t row = 0; row < v->base->lanes; row++) v->keys[row] = NONE;
+    for (int64_t row = 0; row < rows; row++) sum[row] = 0;
     for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_state *s = v->parts[i].v;
         for (int64_t row = 0; s != NULL && row < rows; row++)
@@ -46,11 +44,9 @@ static void relative_factors(const ats_cpu_variant *v)
     }
     for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_part *part = &v->parts[i];
-        for (int64_t row = 0; part->v != NULL && row < rows; row++) {
-            const double m = (double)part->v->m[row];
-            part->gv[row] = m > NONE ? exp(m - v->keys[row]) : 0.0;
-            sum[row] += part->gv[row] * part->v->l[row];
-        }
+        if (part->v == NULL) continue;
+        v->base->ops->exponentials(v->base->lanes, part->v->m, v->keys, NULL, part->gv);
+        for (int64_t row = 0; row < rows; row++) sum[row] += part->gv[row] * part->v->l[row];
     }
 }
 

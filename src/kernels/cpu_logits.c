@@ -48,19 +48,30 @@ static void transpose(const float *src, int64_t rows, int64_t d, int64_t lanes, 
         for (int64_t j = 0; j < d; j++) dst[j * lanes + row] = src[row * d + j];
 }
 
+/* Nothing comes between q.k and the logit but a factor. */
+static bool plain_logits(const ats_cpu_base *base)
+{
+    return base->problem->contract.softcap == 0 && base->plane == NULL && base->slope == NULL;
+}
+
 static ats_code make_view(ats_cpu_worker *worker, const ats_cpu_variant *variant, int64_t turn,
                           ats_cpu_view *out, ats_err *err)
 {
     const ats_cpu_base *base = variant->base;
     const ats_problem *p = base->problem;
     const ats_edit *edit = variant->edit;
-    const float *source = edit != NULL && edit->q != NULL ? edit->q : p->q;
+    const float *source =
+        edit != NULL && edit->q != NULL ? edit->q + base->first_row * p->d_qk : p->q;
     float *turned = NULL, *q = NULL, *q_at = NULL;
     ats_code rc;
     ATS_TRY(ATS_NEW(&worker->arena, p->n_rows * p->d_qk, &turned, err));
     ATS_TRY(ATS_NEW(&worker->arena, base->lanes * p->d_qk, &q, err));
     ATS_TRY(ATS_NEW(&worker->arena, base->lanes, &q_at, err));
     ats_rope_move(&p->contract.rope, turn, p->n_rows, p->d_qk, source, turned);
+    if (plain_logits(base)) {
+        const float scale = (float)(variant->scale / variant->temperature);
+        for (int64_t i = 0; i < p->n_rows * p->d_qk; i++) turned[i] *= scale;
+    }
     transpose(turned, p->n_rows, p->d_qk, base->lanes, q);
     for (int64_t row = 0; row < base->lanes; row++)
         q_at[row] = row < p->n_rows ? (float)(p->q_pos[row] + turn - base->origin) : 0.0f;
@@ -114,7 +125,6 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
 {
     const ats_cpu_base *base = variant->base;
     const ats_problem *p = base->problem;
-    const ats_contract *c = &p->contract;
     const int64_t lanes = base->lanes;
     const int64_t query_delta = variant->edit != NULL ? variant->edit->query_delta : 0;
     const int64_t at = keys->side ? keys->at : keys->first; /* base row, -1: inserted */
@@ -124,23 +134,22 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
     const int64_t *position =
         at >= 0 ? p->key_pos + at : variant->edit->side.position + keys->first;
     const float *plane = base->plane != NULL && at >= 0 ? base->plane + at * lanes : NULL;
-    const bool plain = c->softcap == 0 && plane == NULL && p->alibi_slope == NULL;
-    float *k_at = worker->sums; /* at most one leaf of floats, free until the state is taken */
-    for (int64_t i = 0; i < keys->keys; i++) k_at[i] = (float)(position[i] - base->origin);
     base->ops->gemm(keys->keys, lanes, p->d_qk, key_rows(worker, variant, keys), p->d_qk, 1, view.q,
                     lanes, z, lanes);
-    const ats_cpu_logits args = {
-        .keys = keys->keys,
-        .lanes = lanes,
-        .scale = (float)(plain ? variant->scale / variant->temperature : variant->scale),
-        .cap = (float)c->softcap,
-        .inverse_temperature = plain ? 1.0f : (float)(1.0 / variant->temperature),
-        .slope = base->slope,
-        .q_at = view.q_at,
-        .k_at = k_at,
-        .plane = plane,
-    };
-    base->ops->logits(&args, z);
+    if (!plain_logits(base)) {
+        float *k_at = worker->sums; /* at most one leaf of floats, free until the state is taken */
+        for (int64_t i = 0; i < keys->keys; i++) k_at[i] = (float)(position[i] - base->origin);
+        const ats_cpu_logits args = {.keys = keys->keys,
+                                     .lanes = lanes,
+                                     .scale = (float)variant->scale,
+                                     .cap = (float)base->problem->contract.softcap,
+                                     .inverse_temperature = (float)(1.0 / variant->temperature),
+                                     .slope = base->slope,
+                                     .q_at = view.q_at,
+                                     .k_at = k_at,
+                                     .plane = plane};
+        base->ops->logits(&args, z);
+    }
     ats_cpu_bounds(base, query_delta, keys->delta, worker->low, worker->high);
     if (plane != NULL || !all_legal(base, position, keys->keys, worker->low, worker->high))
         base->ops->mask(keys->keys, lanes, position, worker->low, worker->high, plane, z);
@@ -161,24 +170,41 @@ void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, 
     }
 }
 
+/* In double, where squares leave the range of float. False: the norm leaves it too. */
+static bool exact_norm(const float *row, int64_t width, float *norm, float *log_norm)
+{
+    double squares = 0;
+    for (int64_t j = 0; j < width; j++) squares += (double)row[j] * (double)row[j];
+    if (!(sqrt(squares) <= (double)FLT_MAX)) return false;
+    *norm = (float)sqrt(squares);
+    *log_norm = squares > 0 ? (float)(0.5 * log(squares)) : -INFINITY;
+    return true;
+}
+
 int64_t ats_cpu_value_norms(const ats_cpu_base *base, int64_t keys, float *panel, float *norm,
                             float *log_norm, uint8_t *bad)
 {
     int64_t n_bad = 0;
+    base->ops->norms(keys, base->width, panel, norm, log_norm);
+    memset(bad, 0, (size_t)keys);
     for (int64_t i = 0; i < keys; i++) {
         float *row = panel + i * base->width;
-        double squares = 0;
-        for (int64_t j = 0; j < base->width; j++) squares += (double)row[j] * (double)row[j];
-        bad[i] = !(sqrt(squares) <= (double)FLT_MAX);
-        if (bad[i]) {
-            memset(row, 0, (size_t)base->width * sizeof *row);
-            squares = 0;
-            n_bad++;
-        }
-        norm[i] = (float)sqrt(squares);
-        log_norm[i] = squares > 0 ? (float)(0.5 * log(squares)) : -INFINITY;
+        if (!isnan(norm[i]) || exact_norm(row, base->width, &norm[i], &log_norm[i])) continue;
+        memset(row, 0, (size_t)base->width * sizeof *row);
+        norm[i] = 0;
+        log_norm[i] = -INFINITY;
+        bad[i] = 1;
+        n_bad++;
     }
     return n_bad;
+}
+
+void ats_cpu_clear_bad(const ats_cpu_base *base, int64_t leaf, int64_t first, int64_t keys,
+                       float *panel)
+{
+    for (int64_t i = 0; base->leaf_bad[leaf] && i < keys; i++)
+        if (base->v_bad[first + i])
+            memset(panel + i * base->width, 0, (size_t)base->width * sizeof *panel);
 }
 
 ats_code ats_cpu_check(const ats_cpu_variant *variant, const float *z, int64_t keys,
@@ -193,14 +219,15 @@ ats_code ats_cpu_check(const ats_cpu_variant *variant, const float *z, int64_t k
             const float x = z[i * base->lanes + row];
             if (x == -INFINITY || (isfinite(x) && bad[i] == 0)) continue;
             /* The definition finds the tensor and the place, and says them. */
-            const ats_code rc = ats_reference_row(base->problem, variant->edit, row, NULL, NULL,
-                                                  NULL, NULL, NULL, err);
+            const int64_t at = base->first_row + row;
+            const ats_code rc = ats_reference_row(base->whole, variant->edit, at, NULL, NULL, NULL,
+                                                  NULL, NULL, err);
             if (rc != ATS_OK) return rc;
             return ats_fail(
                 err, ATS_E_INPUT,
                 "a logit of query row %lld (scale %g), or the norm of a value that it sees, "
                 "leaves the range of float; use the reference backend",
-                (long long)row, variant->scale);
+                (long long)at, variant->scale);
         }
     return ATS_OK;
 }

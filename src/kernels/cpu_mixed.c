@@ -85,9 +85,7 @@ static void gather_values(ats_cpu_builder *b, fate which, const group *g)
         if (!belongs(b, f, which)) continue;
         float *panel = b->worker->v_panel + at * base->width;
         ats_cpu_base_values(base, f->start, f->stop - f->start, panel);
-        for (int64_t j = 0; base->leaf_bad[g->leaf] && j < f->stop - f->start; j++)
-            if (base->v_bad[f->start + j])
-                memset(panel + j * base->width, 0, (size_t)base->width * sizeof *panel);
+        ats_cpu_clear_bad(base, g->leaf, f->start, f->stop - f->start, panel);
         at += f->stop - f->start;
     }
 }

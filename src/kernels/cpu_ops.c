@@ -16,7 +16,8 @@ static bool machine_has_avx512(void)
 static bool machine_has_avx2(void)
 {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("f16c");
 #else
     return false;
 #endif

@@ -14,12 +14,15 @@
 #include "base/half.h"
 #include "base/status.h"
 
-enum { ATS_CPU_LANES = 16 }; /* padding of rows and of value columns, floats */
+enum {
+    ATS_CPU_LANES = 16, /* padding of rows and of value columns, floats */
+    ATS_CPU_TILE = 64   /* rows evaluated together, at most: their logits stay in cache */
+};
 
 /* q.k of `keys` keys turned into logits in place: cap tanh(scale x / cap), bias, / temperature. */
 typedef struct ats_cpu_logits {
     int64_t keys, lanes;
-    float scale; /* times q.k; 1 / temperature is folded in when nothing comes between */
+    float scale; /* times q.k */
     float cap;   /* 0: none */
     float inverse_temperature;
     const float *slope; /* [lanes] ALiBi or NULL */
@@ -33,6 +36,14 @@ typedef struct ats_cpu_sums {
     float *m, *mc; /* [lanes] max z; max z + log|v| */
     float *sums;   /* [5, lanes] l, e, s2, a, n: see state.h */
 } ats_cpu_sums;
+
+/* State of a key set for all rows; see state.h. A leaf of the base that nobody needs has its maxima
+ * alone: l and the rest are NULL. */
+typedef struct ats_cpu_state {
+    float *m, *mc;              /* [lanes] max z; max z + log|v| */
+    double *l, *e, *s2, *a, *n; /* [lanes], one after the other */
+    float *o;                   /* [rows, width] sum exp(z - m) v */
+} ats_cpu_state;
 
 /* Both routes of a chunk: p = exp(zb - mb) fb is the base weight, q likewise. */
 typedef struct ats_cpu_pair {
@@ -71,10 +82,25 @@ typedef struct ats_cpu_ops {
                         float *count);
     /* True where some a[i] > b[i], i < lanes. */
     bool (*any_above)(int64_t lanes, const float *a, const float *b);
+    /* Places with z + add[key] > threshold[lane] (add NULL: 0) as key << 8 | lane, lane by lane
+     * vector; lane vectors whose bound [lanes] is nowhere above are not looked at. Returns their
+     * count; out holds keys * lanes. keys <= 256, lanes <= 256. */
+    int64_t (*above)(int64_t keys, int64_t lanes, const float *z, const float *add,
+                     const float *bound, const float *threshold, uint16_t *out);
     /* First key >= start with z + add[key] > threshold in some lane; `keys` when none. add NULL: 0.
      */
     int64_t (*next_above)(int64_t start, int64_t keys, int64_t lanes, const float *z,
                           const float *add, const float *threshold);
+    /* Norms of rows [keys, width], width a multiple of the vector, as long as their squares neither
+     * vanish nor overflow in float; else norm[i] is NaN and the caller does it in double. */
+    void (*norms)(int64_t keys, int64_t width, const float *rows, float *norm, float *log_norm);
+    /* Merges two states, see state.h; out may be x. */
+    void (*merge)(int64_t rows, int64_t lanes, int64_t width, const ats_cpu_state *x,
+                  const ats_cpu_state *y, const ats_cpu_state *out);
+    /* out[lane] = exp((m[lane] - peak[lane]) - log_sum[lane]) in double, 0 where m is -inf;
+     * log_sum NULL: 0. Rows with peak -inf give 0. */
+    void (*exponentials)(int64_t rows, const float *m, const double *peak, const double *log_sum,
+                         double *out);
     /* y[i] += g x[i] */
     void (*axpy)(int64_t count, float g, const float *x, float *y);
     /* Weights alone: p = exp(scale (x - max x)), m = scale max x and l = sum p of every lane. */

@@ -9,6 +9,8 @@
 #define V_MAX(a, b) _mm512_max_ps(a, b)
 #define V_SELECT_GT(a, b, x, y) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x)
 #define V_ANY_GT(a, b) (_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0)
+#define V_BITS_GT(a, b) ((uint32_t)_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ))
+#define V_WIDEN_F16(p) _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)(const void *)(p)))
 #define V_SQRT(a) _mm512_sqrt_ps(a)
 #define OPS_TABLE ats_cpu_ops_avx512
 #define OPS_NAME "avx512"

@@ -1,116 +1,12 @@
 /* The kernels of cpu_ops.h in terms of vectors of VL floats; included by one file per instruction
- * set, which defines VL, the register tile MR x NV, and may define V_MAX, V_SELECT_GT, V_ANY_GT
- * and V_SQRT. No include guard: it is a body. */
+ * set, which defines VL, the register tile MR x NV, and may define V_MAX, V_SELECT_GT, V_ANY_GT,
+ * V_BITS_GT, V_SQRT and V_WIDEN_F16. No include guard: it is a body. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "kernels/cpu_ops.h"
-
-typedef float vf __attribute__((vector_size(4 * VL)));
-typedef int32_t vi __attribute__((vector_size(4 * VL)));
-
-#define INLINE static inline __attribute__((always_inline))
-
-INLINE vf v_load(const float *p)
-{
-    vf x;
-    memcpy(&x, p, sizeof x);
-    return x;
-}
-
-INLINE void v_store(float *p, vf x) { memcpy(p, &x, sizeof x); }
-INLINE vf v_set(float x) { return (vf){0} + x; }
-
-#ifndef V_SELECT_GT
-INLINE vf v_blend(vi mask, vf x, vf y) { return (vf)((mask & (vi)x) | (~mask & (vi)y)); }
-#define V_SELECT_GT(a, b, x, y) v_blend((a) > (b), x, y)
-#define V_MAX(a, b) v_blend((a) > (b), a, b)
-INLINE bool v_any(vi mask)
-{
-    int32_t any = 0;
-    for (int i = 0; i < VL; i++) any |= mask[i];
-    return any != 0;
-}
-#define V_ANY_GT(a, b) v_any((a) > (b))
-INLINE vf v_sqrt(vf x)
-{
-    for (int i = 0; i < VL; i++) x[i] = sqrtf(x[i]);
-    return x;
-}
-#define V_SQRT(a) v_sqrt(a)
-#endif
-
-#define MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer held in the low bits */
-
-/* exp(x), x <= 0: 2^n 2^f with a minimax polynomial of degree 6 for 2^f on [-1/2, 1/2] (relative
- * error 2e-9 before rounding). Exactly 1 at 0; exactly 0 below 2^-125, so also at -inf. */
-INLINE vf v_exp(vf x)
-{
-    const vf y = V_MAX(x * 1.44269504f, v_set(-126.0f));
-    const vf shifted = y + MAGIC;
-    const vf f = y - (shifted - MAGIC);
-    vf p = v_set(1.534581723e-04f);
-    p = p * f + 1.339993116e-03f;
-    p = p * f + 9.618488938e-03f;
-    p = p * f + 5.550328777e-02f;
-    p = p * f + 2.402264689e-01f;
-    p = p * f + 6.931472057e-01f;
-    p = p * f + 1.0f;
-    const vf power = (vf)(((vi)shifted << 23) + 0x3f800000);
-    return V_SELECT_GT(y, v_set(-125.0f), p * power, v_set(0.0f));
-}
-
-/* log(x), x > 0 normal: exponent and log1p(f) = f - f^2/2 + f^3 P(f) on [sqrt(1/2), sqrt(2)) with
- * a minimax P of degree 7 (relative error 6e-9 before rounding). */
-INLINE vf v_log(vf x)
-{
-    const vi bits = (vi)x - 0x3f3504f3; /* sqrt(1/2) */
-    const vi n = bits >> 23;
-    const vf f = (vf)((bits & 0x007fffff) + 0x3f3504f3) - 1.0f;
-    vf p = v_set(-7.634495195e-02f);
-    p = p * f + 1.276157540e-01f;
-    p = p * f - 1.316018208e-01f;
-    p = p * f + 1.420175824e-01f;
-    p = p * f - 1.662335741e-01f;
-    p = p * f + 2.000122687e-01f;
-    p = p * f - 2.500082103e-01f;
-    p = p * f + 3.333333171e-01f;
-    const vf f2 = f * f;
-    return __builtin_convertvector(n, vf) * 6.93147181e-01f + (f + (f2 * f * p - 0.5f * f2));
-}
-
-/* tanh(y): odd minimax polynomial below 1/2 (relative error 1e-8), 1 - 2/(exp(2|y|) + 1) above,
- * written with exp(-2|y|). */
-INLINE vf v_tanh(vf y)
-{
-    const vf size = V_MAX(y, -y), t = y * y;
-    vf p = v_set(1.713500724e-02f);
-    p = p * t - 5.298607560e-02f;
-    p = p * t + 1.332477932e-01f;
-    p = p * t - 3.333306939e-01f;
-    p = p * t + 1.0f;
-    const vf e = v_exp(-2.0f * size);
-    const vf large = (1.0f - e) / (1.0f + e);
-    return V_SELECT_GT(size, v_set(0.5f), V_SELECT_GT(y, v_set(0.0f), large, -large), y * p);
-}
-
-/* (1+u) log(1+u) + (1-u) log(1-u) with u = (p-q)/(p+q): a minimax polynomial in u^2 up to 1/4
- * (relative error 3e-9), else from x = 2p/(p+q) and y = 2q/(p+q), where it cannot cancel. */
-INLINE vf v_divergence(vf p, vf q)
-{
-    const vf s = p + q, r = 1.0f / V_MAX(s, v_set(FLT_MIN));
-    const vf u = (p - q) * r, t = u * u;
-    vf h = v_set(2.762525189e-02f);
-    h = h * t + 1.823735339e-02f;
-    h = h * t + 3.626622999e-02f;
-    h = h * t + 6.663290649e-02f;
-    h = h * t + 1.666674138e-01f;
-    h = h * t + 1.0f;
-    const vf x = 2.0f * p * r, y = 2.0f * q * r;
-    const vf far = x * v_log(V_MAX(x, v_set(FLT_MIN))) + y * v_log(V_MAX(y, v_set(FLT_MIN)));
-    return 0.25f * s * V_SELECT_GT(t, v_set(0.25f), far, t * h);
-}
+#include "kernels/cpu_ops_math.h"
 
 /* One register tile: mr rows of a, nv vectors of b; constants after inlining. */
 INLINE void tile(const int mr, const int nv, int64_t k, const float *a, int64_t a_row,
@@ -145,6 +41,8 @@ INLINE void strip(const int nv, int64_t m, int64_t k, const float *a, int64_t a_
     int64_t i = 0;
     for (; i + MR <= m; i += MR)
         tile(MR, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
+    for (; i + 4 <= m && MR >= 4; i += 4)
+        tile(MR < 4 ? MR : 4, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
     for (; i + 2 <= m; i += 2)
         tile(2, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
     if (i < m) tile(1, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
@@ -321,6 +219,125 @@ static bool ops_any_above(int64_t lanes, const float *a, const float *b)
     return false;
 }
 
+static int64_t ops_above(int64_t keys, int64_t lanes, const float *z, const float *add,
+                         const float *bound, const float *threshold, uint16_t *out)
+{
+    int64_t count = 0;
+    for (int64_t j = 0; j < lanes; j += VL) {
+        const vf limit = v_load(threshold + j);
+        if (!V_ANY_GT(v_load(bound + j), limit)) continue;
+        for (int64_t i = 0; i < keys; i++) {
+            const vf x = v_load(z + i * lanes + j);
+            uint32_t bits = V_BITS_GT(add != NULL ? x + add[i] : x, limit);
+            for (; bits != 0; bits &= bits - 1)
+                out[count++] = (uint16_t)(i << 8 | (j + __builtin_ctz(bits)));
+        }
+    }
+    return count;
+}
+
+/* Squares summed in one vector per row, then across it in a fixed order. */
+static void ops_norms(int64_t keys, int64_t width, const float *rows, float *norm, float *log_norm)
+{
+    for (int64_t i = 0; i < keys; i++) {
+        vf sum = v_set(0.0f);
+        for (int64_t j = 0; j < width; j += VL) {
+            const vf x = v_load(rows + i * width + j);
+            sum += x * x;
+        }
+        float part[VL];
+        v_store(part, sum);
+        for (int half = VL / 2; half > 0; half /= 2)
+            for (int j = 0; j < half; j++) part[j] += part[j + half];
+        norm[i] = part[0];
+    }
+    int64_t i = 0;
+    for (; i + VL <= keys; i += VL) {
+        const vf squares = v_load(norm + i);
+        v_store(log_norm + i, 0.5f * v_log(V_MAX(squares, v_set(FLT_MIN))));
+        v_store(norm + i, V_SQRT(squares));
+    }
+    for (; i < keys; i++) {
+        log_norm[i] = 0.5f * v_log(v_set(norm[i] > FLT_MIN ? norm[i] : FLT_MIN))[0];
+        norm[i] = V_SQRT(v_set(norm[i]))[0];
+    }
+    /* Outside, squares lost bits or overflowed; not (x) also takes NaN. */
+    for (i = 0; i < keys; i++)
+        if (!(norm[i] > 1e-15f && norm[i] < 1e18f)) norm[i] = NAN;
+}
+
+static void ops_exponentials(int64_t rows, const float *m, const double *peak,
+                             const double *log_sum, double *out)
+{
+    const vd none = (vd){0} - (double)INFINITY;
+    for (int64_t j = 0; j < rows; j += VD) {
+        const vd x = d_widen(m + j), at = d_load(peak + j);
+        const vd less = log_sum != NULL ? d_load(log_sum + j) : (vd){0};
+        const vl valid = (x > none) & (at > none);
+        const vd below = (vd)((vl)((x - at) - less) & valid);
+        d_store(out + j, (vd)((vl)d_exp(below) & valid));
+    }
+}
+
+/* Factors that bring both sides to the larger maximum: 1 for its owner, 0 for an empty side. */
+INLINE vf factor(vf m, vf peak)
+{
+    const vf none = v_set(-INFINITY);
+    return V_SELECT_GT(m, none, v_exp(m - peak), v_set(0.0f));
+}
+
+/* out = fx x + fy y; a side of factor 0 is not read. */
+INLINE void merge_row(int64_t width, float fx, float fy, const float *x, const float *y, float *out)
+{
+    if (fx > 0 && fy > 0)
+        for (int64_t j = 0; j < width; j += VL)
+            v_store(out + j, fx * v_load(x + j) + fy * v_load(y + j));
+    else if (fx > 0)
+        for (int64_t j = 0; j < width; j += VL) v_store(out + j, fx * v_load(x + j));
+    else if (fy > 0)
+        for (int64_t j = 0; j < width; j += VL) v_store(out + j, fy * v_load(y + j));
+    else
+        memset(out, 0, (size_t)width * sizeof *out);
+}
+
+/* e moves with the maximum: sum p (z - m) = sum p (z - mx) + (mx - m) l. */
+INLINE vd moved(vd e, vd l, vd f, const float *m, const float *peak)
+{
+    const vl used = f > 0.0;
+    const vd change = (vd)((vl)(d_widen(m) - d_widen(peak)) & used);
+    return f * (e + change * l);
+}
+
+static void ops_merge(int64_t rows, int64_t lanes, int64_t width, const ats_cpu_state *x,
+                      const ats_cpu_state *y, const ats_cpu_state *out)
+{
+    for (int64_t j = 0; j < lanes; j += VL) {
+        float fx[VL], fy[VL], mx[VL], my[VL], m[VL];
+        const vf a = v_load(x->m + j), b = v_load(y->m + j), peak = V_MAX(a, b);
+        v_store(mx, a);
+        v_store(my, b);
+        v_store(m, peak);
+        v_store(fx, factor(a, peak));
+        v_store(fy, factor(b, peak));
+        for (int64_t row = j; row < j + VL && row < rows; row++)
+            merge_row(width, fx[row - j], fy[row - j], x->o + row * width, y->o + row * width,
+                      out->o + row * width);
+        v_store(out->m + j, peak);
+        v_store(out->mc + j, V_MAX(v_load(x->mc + j), v_load(y->mc + j)));
+        for (int i = 0; i < VL; i += VD) {
+            const int64_t at = j + i;
+            const vd gx = d_widen(fx + i), gy = d_widen(fy + i);
+            const vd lx = d_load(x->l + at), ly = d_load(y->l + at);
+            d_store(out->e + at, moved(d_load(x->e + at), lx, gx, mx + i, m + i) +
+                                     moved(d_load(y->e + at), ly, gy, my + i, m + i));
+            d_store(out->l + at, gx * lx + gy * ly);
+            d_store(out->s2 + at, gx * gx * d_load(x->s2 + at) + gy * gy * d_load(y->s2 + at));
+            d_store(out->a + at, gx * d_load(x->a + at) + gy * d_load(y->a + at));
+            d_store(out->n + at, d_load(x->n + at) + d_load(y->n + at));
+        }
+    }
+}
+
 static int64_t ops_next_above(int64_t start, int64_t keys, int64_t lanes, const float *z,
                               const float *add, const float *threshold)
 {
@@ -396,7 +413,11 @@ static void ops_widen(ats_dtype dtype, const void *source, int64_t first, int64_
             memcpy(out + i, &bits, sizeof bits);
         }
     } else {
-        for (int64_t i = 0; i < count; i++) {
+        int64_t i = 0;
+#ifdef V_WIDEN_F16
+        for (; i + VL <= count; i += VL) v_store(out + i, V_WIDEN_F16(words + i));
+#endif
+        for (; i < count; i++) {
             const uint32_t word = words[i], low = (word & 0x7fffu) << 13;
             float size;
             uint32_t bits;
@@ -422,6 +443,10 @@ const ats_cpu_ops OPS_TABLE = {
     .differ = ops_differ,
     .count_above = ops_count_above,
     .any_above = ops_any_above,
+    .above = ops_above,
+    .norms = ops_norms,
+    .merge = ops_merge,
+    .exponentials = ops_exponentials,
     .next_above = ops_next_above,
     .axpy = ops_axpy,
     .weights = ops_weights,

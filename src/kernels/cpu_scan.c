@@ -126,6 +126,15 @@ static void count(const counting *c, const float *z, const float *bound, int64_t
         c->out->region_heavier[row * regions + c->region] += sign * (int64_t)c->count[row];
 }
 
+static void count_chunk(const counting *c, const ats_cpu_chunk *chunk)
+{
+    if (chunk->n_leaves == 0) count(c, chunk->zv, chunk->m, chunk->keys, c->all, 1);
+    for (int64_t i = 0; i < chunk->n_leaves; i++) {
+        const ats_cpu_chunk leaf = ats_cpu_chunk_leaf(c->v->base, chunk->leaf + i);
+        count(c, leaf.zv, leaf.m, leaf.keys, c->all, 1);
+    }
+}
+
 /* No key of the region is heavier than its best, so all heavier keys lie outside. Where the best
  * is the base's, only changed and inserted keys can differ from the base's count. */
 static void count_region(const counting *c, const ats_cpu_changes *changes)
@@ -146,8 +155,7 @@ static void count_region(const counting *c, const ats_cpu_changes *changes)
         any_changed |= from_base;
         any_all |= !from_base;
     }
-    for (int64_t i = 0; any_all && i < v->n_chunks; i++)
-        count(c, v->chunks[i].zv, v->chunks[i].m, v->chunks[i].keys, c->all, 1);
+    for (int64_t i = 0; any_all && i < v->n_chunks; i++) count_chunk(c, &v->chunks[i]);
     for (int64_t i = 0; any_changed && i < v->n_chunks; i++) {
         const ats_cpu_chunk *chunk = &v->chunks[i];
         if (chunk->same) continue;
@@ -194,10 +202,7 @@ ats_code ats_cpu_scan(ats_cpu_worker *worker, const ats_cpu_variant *v, ats_stat
     uint8_t *wanted = NULL;
     ats_code rc;
     ATS_TRY(ats_cpu_changes_find(worker, v, &changes, err));
-    if (v->edit == NULL) {
-        ats_cpu_top_scan(v, ATS_CPU_ALL, false, &heavy);
-        ats_cpu_top_scan(v, ATS_CPU_ALL, true, &payload);
-    } else {
+    if (v->edit != NULL) {
         ATS_TRY(ATS_NEW(&worker->arena, rows, &wanted, err));
         memset(wanted, 1, (size_t)rows);
         ATS_TRY(ats_cpu_top_new(&worker->arena, base, k, &heavy, err));

@@ -67,7 +67,7 @@ static void offer(ats_cpu_top *list, int64_t row, const entry *e)
     list->threshold[row] = list->unordered ? nextafterf(last, -INFINITY) : last;
 }
 
-static void scan_chunk(const ats_cpu_variant *v, const ats_cpu_chunk *chunk, ats_cpu_which which,
+static void scan_piece(const ats_cpu_variant *v, const ats_cpu_chunk *chunk, ats_cpu_which which,
                        bool payload, ats_cpu_top *list)
 {
     const ats_cpu_base *base = v->base;
@@ -91,6 +91,34 @@ static void scan_chunk(const ats_cpu_variant *v, const ats_cpu_chunk *chunk, ats
             if (which != ATS_CPU_ALL && !(other[i * lanes + row] > -INFINITY)) continue;
             offer(list, row, &e);
         }
+    }
+}
+
+ats_cpu_chunk ats_cpu_chunk_leaf(const ats_cpu_base *base, int64_t leaf)
+{
+    const ats_range keys = base->tree.leaves[leaf];
+    const float *z = base->z + keys.start * base->lanes;
+    const ats_cpu_state *node = &base->nodes[leaf];
+    return (ats_cpu_chunk){.keys = keys.stop - keys.start,
+                           .first = keys.start,
+                           .same = true,
+                           .place = 2 * keys.start + 1,
+                           .zb = z,
+                           .zv = z,
+                           .mb = node->m,
+                           .m = node->m,
+                           .mc = node->mc,
+                           .v_norm = base->v_norm + keys.start,
+                           .log_norm = base->log_norm + keys.start};
+}
+
+static void scan_chunk(const ats_cpu_variant *v, const ats_cpu_chunk *chunk, ats_cpu_which which,
+                       bool payload, ats_cpu_top *list)
+{
+    if (chunk->n_leaves == 0) scan_piece(v, chunk, which, payload, list);
+    for (int64_t i = 0; i < chunk->n_leaves; i++) {
+        const ats_cpu_chunk leaf = ats_cpu_chunk_leaf(v->base, chunk->leaf + i);
+        scan_piece(v, &leaf, which, payload, list);
     }
 }
 
@@ -187,4 +215,79 @@ ats_code ats_cpu_top_fill(ats_cpu_worker *worker, const ats_cpu_variant *v,
     memcpy(list->threshold, seeded, (size_t)v->base->lanes * sizeof *seeded);
     scan_changes(v, which, payload, list);
     return ATS_OK;
+}
+
+ats_code ats_cpu_pool_new(ats_arena *arena, const ats_cpu_base *base, int64_t limit,
+                          ats_cpu_pool *out, ats_err *err)
+{
+    const int64_t rows = base->problem->n_rows;
+    ats_cpu_pool pool = {.limit = limit};
+    ats_code rc;
+    ATS_TRY(ATS_NEW(arena, base->lanes, &pool.threshold, err));
+    ATS_TRY(ATS_NEW0(arena, rows, &pool.count, err));
+    ATS_TRY(ATS_NEW(arena, rows * limit, &pool.pick, err));
+    for (int64_t i = 0; !arena->count_only && i < base->lanes; i++)
+        pool.threshold[i] = i < rows ? -INFINITY : INFINITY;
+    *out = pool;
+out:
+    return rc;
+}
+
+/* Larger score first, then the earlier key: the same list in whatever order keys are offered. */
+static void pool_put(ats_cpu_pool *pool, int64_t row, ats_cpu_pick new)
+{
+    ats_cpu_pick *list = pool->pick + row * pool->limit;
+    int64_t at = pool->count[row];
+    if (at == pool->limit) {
+        const ats_cpu_pick *last = &list[--at];
+        if (last->score > new.score || (last->score == new.score && last->key < new.key)) return;
+    } else {
+        pool->count[row]++;
+    }
+    for (; at > 0; at--) {
+        const ats_cpu_pick *before = &list[at - 1];
+        if (before->score > new.score || (before->score == new.score && before->key < new.key))
+            break;
+        list[at] = *before;
+    }
+    list[at] = new;
+    /* An equal score of an earlier key may still come. */
+    if (pool->count[row] == pool->limit)
+        pool->threshold[row] = nextafterf(list[pool->limit - 1].score, -INFINITY);
+}
+
+void ats_cpu_pool_offer(ats_cpu_pool *pool, int64_t first, int64_t n, const uint16_t *hits,
+                        const float *z, int64_t lanes, const float *add)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t key = hits[i] >> 8, row = hits[i] & 0xff;
+        const float x = z[key * lanes + row], score = add != NULL ? x + add[key] : x;
+        if (score > pool->threshold[row])
+            pool_put(pool, row, (ats_cpu_pick){score, x, first + key});
+    }
+}
+
+void ats_cpu_pool_join(ats_cpu_pool *pool, const ats_cpu_pool *other, const ats_cpu_base *base)
+{
+    for (int64_t row = 0; row < base->problem->n_rows; row++)
+        for (int64_t i = 0; i < other->count[row]; i++) {
+            const ats_cpu_pick pick = other->pick[row * other->limit + i];
+            if (pick.score > pool->threshold[row]) pool_put(pool, row, pick);
+        }
+}
+
+void ats_cpu_pool_list(const ats_cpu_pool *pool, const ats_cpu_base *base, ats_cpu_top *out)
+{
+    for (int64_t row = 0; row < base->problem->n_rows; row++) {
+        out->count[row] = pool->count[row];
+        for (int64_t i = 0; i < pool->count[row]; i++) {
+            const int64_t at = row * pool->limit + i;
+            const ats_cpu_pick *pick = &pool->pick[at];
+            out->key[at] = pick->key;
+            out->place[at] = 2 * pick->key + 1;
+            out->score[at] = pick->score;
+            out->z[at] = pick->z;
+            out->norm[at] = base->v_norm[pick->key];
+        }
+    }
 }

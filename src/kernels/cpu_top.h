@@ -33,8 +33,21 @@ ATS_MUST_CHECK ats_code ats_cpu_top_fill(ats_cpu_worker *worker, const ats_cpu_v
                                          const ats_cpu_changes *changes, ats_cpu_which which,
                                          bool payload, const uint8_t *wanted, ats_cpu_top *list,
                                          ats_err *err);
+/* An unchanged leaf as a chunk. */
+ats_cpu_chunk ats_cpu_chunk_leaf(const ats_cpu_base *base, int64_t leaf);
 /* Sequential scan of all chunks; threshold[lane] = +inf keeps a row out. */
 void ats_cpu_top_scan(const ats_cpu_variant *variant, ats_cpu_which which, bool payload,
                       ats_cpu_top *list);
+
+ATS_MUST_CHECK ats_code ats_cpu_pool_new(ats_arena *arena, const ats_cpu_base *base, int64_t limit,
+                                         ats_cpu_pool *out, ats_err *err);
+/* Offers n keys, hits[i] = (key - first) << 8 | row, with score z + add[key - first]; z [keys,
+ * lanes]. */
+void ats_cpu_pool_offer(ats_cpu_pool *pool, int64_t first, int64_t n, const uint16_t *hits,
+                        const float *z, int64_t lanes, const float *add);
+/* Takes over the other's keys. */
+void ats_cpu_pool_join(ats_cpu_pool *pool, const ats_cpu_pool *other, const ats_cpu_base *base);
+/* The pool as a list of the base. */
+void ats_cpu_pool_list(const ats_cpu_pool *pool, const ats_cpu_base *base, ats_cpu_top *out);
 
 #endif

@@ -134,3 +134,15 @@ void ats_stats_copy(const ats_problem *problem, const ats_stats *src, ats_stats 
                    (size_t)elements * element_bytes(sources[i].type));
     }
 }
+
+void ats_stats_rows(const ats_problem *problem, const ats_stats *src, int64_t first, ats_stats *out)
+{
+    ats_stats_array arrays[ATS_STATS_ARRAYS];
+    ats_stats rows = *src;
+    const int64_t count = ats_stats_list(problem, &rows, src->pair.tv != NULL, arrays);
+    for (int64_t i = 0; i < count; i++)
+        if (*arrays[i].place != NULL)
+            *arrays[i].place = (char *)*arrays[i].place +
+                               (size_t)(first * arrays[i].per_row) * element_bytes(arrays[i].type);
+    *out = rows;
+}

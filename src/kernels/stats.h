@@ -12,6 +12,10 @@ ATS_MUST_CHECK ats_code ats_stats_new(ats_arena *arena, const ats_problem *probl
 /* Fills every array with NaN, -1 or 0: nothing an evaluation forgot can look like a result. */
 void ats_stats_clear(const ats_problem *problem, ats_stats *stats);
 
+/* out: the arrays of src from row `first` on. */
+void ats_stats_rows(const ats_problem *problem, const ats_stats *src, int64_t first,
+                    ats_stats *out);
+
 /* dst and src: two statistics of the same problem; pair arrays are copied where both have them. */
 void ats_stats_copy(const ats_problem *problem, const ats_stats *src, ats_stats *dst);
 

@@ -1,0 +1,194 @@
+/* The base pass: workers take subtrees of the key tree, compute their leaves and merge them; what
+ * lies above is merged at the end. Every node is the merge of its two children, whoever does it. */
+#include "kernels/cpu.h"
+
+#include <string.h>
+
+#include "base/parallel.h"
+#include "kernels/cpu_top.h"
+
+/* Leaves [first, first + count) of a run, an aligned subtree or the rest of the run. */
+typedef struct block {
+    int64_t run, first, count;
+} block;
+
+typedef struct leaf_pass {
+    const ats_cpu_tiles *tiles;
+    ats_cpu_worker *workers;
+    ats_cpu_variant *plain; /* [threads, tiles] the base as a variant, for its queries */
+    int64_t n_blocks;
+    block *blocks;
+} leaf_pass;
+
+/* Lists of the best keys so far take what the leaf has to offer. */
+static void offer_leaf(ats_cpu_worker *w, const ats_cpu_base *base, int64_t tile, ats_range keys,
+                       const float *z, const ats_cpu_state *node)
+{
+    const int64_t count = keys.stop - keys.start;
+    const float *log_norm = base->log_norm + keys.start;
+    ats_cpu_pool *heavy = &w->heavy[tile], *payload = &w->payload[tile];
+    int64_t n = base->ops->above(count, base->lanes, z, NULL, node->m, heavy->threshold, w->hits);
+    ats_cpu_pool_offer(heavy, keys.start, n, w->hits, z, base->lanes, NULL);
+    n = base->ops->above(count, base->lanes, z, log_norm, node->mc, payload->threshold, w->hits);
+    ats_cpu_pool_offer(payload, keys.start, n, w->hits, z, base->lanes, log_norm);
+}
+
+static ats_code base_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf, ats_cpu_worker *worker,
+                          const ats_cpu_variant *unchanging, const ats_cpu_state *out, ats_err *err)
+{
+    const ats_cpu_base *base = &pass->tiles->at[tile];
+    const ats_range range = base->tree.leaves[leaf];
+    const ats_cpu_keys keys = {.first = range.start, .keys = range.stop - range.start, .at = -1};
+    float *z = base->z + range.start * base->lanes;
+    uint8_t *bad = base->v_bad + range.start;
+    ats_cpu_variant plain = *unchanging;
+    ats_code rc = ats_cpu_key_logits(worker, &plain, &keys, z, err);
+    if (rc != ATS_OK) return rc;
+    ats_cpu_base_values(base, range.start, keys.keys, worker->v_panel);
+    if (tile == 0)
+        base->leaf_bad[leaf] =
+            ats_cpu_value_norms(base, keys.keys, worker->v_panel, base->v_norm + range.start,
+                                base->log_norm + range.start, bad) > 0;
+    else
+        ats_cpu_clear_bad(base, leaf, range.start, keys.keys, worker->v_panel);
+    rc = ats_cpu_check(&plain, z, keys.keys, bad, err);
+    if (rc != ATS_OK) return rc;
+    ats_cpu_state_fill(base, worker, keys.keys, z, worker->v_panel, base->v_norm + range.start,
+                       base->log_norm + range.start, out);
+    offer_leaf(worker, base, tile, range, z, out);
+    return ATS_OK;
+}
+
+/* Where node (level, index) goes while it is merged: its own place when it has one. */
+static const ats_cpu_state *place(const ats_cpu_base *base, const ats_run *run, int level,
+                                  int64_t index, ats_cpu_worker *w, ats_cpu_state *leaf)
+{
+    const ats_cpu_state *node = &base->nodes[ats_key_tree_node(run, level, index)];
+    const ats_cpu_state *room = index % 2 == 0 ? &w->left[level] : &w->right[level];
+    if (node->l != NULL) return node;
+    if (level > 0) return room;
+    *leaf = *room;
+    leaf->m = node->m; /* the maxima of a leaf stay */
+    leaf->mc = node->mc;
+    return leaf;
+}
+
+static ats_code tile_block(const leaf_pass *pass, int64_t tile, const block *b, int worker,
+                           ats_err *err)
+{
+    const ats_cpu_base *base = &pass->tiles->at[tile];
+    const ats_run *run = &base->tree.runs[b->run];
+    ats_cpu_worker *w = &pass->workers[worker];
+    const ats_cpu_variant *plain = &pass->plain[worker * pass->tiles->n + tile];
+    const ats_cpu_state *left[ATS_CPU_LEVELS];
+    ats_cpu_state leaves[2]; /* even and odd */
+    for (int64_t i = b->first; i < b->first + b->count; i++) {
+        const ats_cpu_state *now = place(base, run, 0, i, w, &leaves[i % 2]);
+        const ats_code rc = base_leaf(pass, tile, run->first_leaf + i, w, plain, now, err);
+        if (rc != ATS_OK) return rc;
+        int level = 0;
+        int64_t index = i;
+        for (; index % 2 == 1 && level < pass->tiles->block_level; index /= 2, level++) {
+            const ats_cpu_state *node = place(base, run, level + 1, index / 2, w, NULL);
+            base->ops->merge(base->problem->n_rows, base->lanes, base->width, left[level], now,
+                             node);
+            now = node;
+        }
+        left[level] = now;
+    }
+    return ATS_OK;
+}
+
+/* Tile 0 finds the norms of the values that the others need. */
+static ats_code base_block(void *ctx, int64_t index, int worker, ats_err *err)
+{
+    const leaf_pass *pass = ctx;
+    ats_code rc = ATS_OK;
+    for (int64_t tile = 0; tile < pass->tiles->n && rc == ATS_OK; tile++)
+        rc = tile_block(pass, tile, &pass->blocks[index], worker, err);
+    return rc;
+}
+
+/* Nodes above the blocks, and the root, which merges its cover from the left where it is apart. */
+static ats_code run_nodes(void *ctx, int64_t item, int worker, ats_err *err)
+{
+    (void)worker;
+    (void)err;
+    const ats_cpu_tiles *tiles = ctx;
+    const ats_cpu_base *base = &tiles->at[item % tiles->n];
+    const int64_t run = item / tiles->n, rows = base->problem->n_rows;
+    const ats_run *r = &base->tree.runs[run];
+    ats_cover cover[ATS_MAX_COVER];
+    for (int level = tiles->block_level + 1; r->n_leaves >> level > 0; level++)
+        for (int64_t i = 0; i < r->n_leaves >> level; i++)
+            base->ops->merge(rows, base->lanes, base->width,
+                             &base->nodes[ats_key_tree_node(r, level - 1, 2 * i)],
+                             &base->nodes[ats_key_tree_node(r, level - 1, 2 * i + 1)],
+                             &base->nodes[ats_key_tree_node(r, level, i)]);
+    const int64_t count = ats_key_tree_root_cover(&base->tree, run, cover);
+    for (int64_t i = 1; i < count; i++)
+        base->ops->merge(rows, base->lanes, base->width,
+                         &base->nodes[i == 1 ? cover[0].node : r->root],
+                         &base->nodes[cover[i].node], &base->nodes[r->root]);
+    return ATS_OK;
+}
+
+static ats_code make_blocks(ats_arena *arena, leaf_pass *pass, ats_err *err)
+{
+    const ats_key_tree *tree = &pass->tiles->at[0].tree;
+    const int64_t size = (int64_t)1 << pass->tiles->block_level;
+    const ats_code rc = ATS_NEW(arena, tree->n_leaves / size + tree->n_runs, &pass->blocks, err);
+    if (rc != ATS_OK) return rc;
+    for (int64_t r = 0; r < tree->n_runs; r++)
+        for (int64_t i = 0; i < tree->runs[r].n_leaves; i += size) {
+            const int64_t left = tree->runs[r].n_leaves - i;
+            pass->blocks[pass->n_blocks++] = (block){r, i, left < size ? left : size};
+        }
+    return ATS_OK;
+}
+
+static ats_code make_queries(ats_arena *arena, leaf_pass *pass, int threads, ats_err *err)
+{
+    const int64_t tiles = pass->tiles->n;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(arena, threads * tiles, &pass->plain, err));
+    for (int64_t i = 0; i < threads * tiles; i++) {
+        const ats_cpu_base *base = &pass->tiles->at[i % tiles];
+        ats_cpu_view view;
+        pass->plain[i] = (ats_cpu_variant){.base = base,
+                                           .scale = base->problem->contract.scale,
+                                           .temperature = base->problem->contract.temperature};
+        ATS_TRY(ats_cpu_view_get(&pass->workers[i / tiles], &pass->plain[i], 0, &view, err));
+    }
+out:
+    return rc;
+}
+
+ats_code ats_cpu_base_pass(const ats_cpu_tiles *tiles, ats_cpu_worker *workers, ats_err *err)
+{
+    const int threads = ats_threads();
+    ats_code rc;
+    ats_arena arena;
+    ats_arena_init(&arena, false);
+    leaf_pass pass = {.tiles = tiles, .workers = workers};
+    const int64_t n_runs = tiles->n > 0 ? tiles->at[0].tree.n_runs : 0;
+    ats_cpu_tiles merging = *tiles;
+    if (tiles->n == 0) return ATS_OK;
+    ATS_TRY(make_queries(&arena, &pass, threads, err));
+    ATS_TRY(make_blocks(&arena, &pass, err));
+    ATS_TRY(ats_parallel_for(pass.n_blocks, base_block, &pass, err));
+    ATS_TRY(ats_parallel_for(n_runs * tiles->n, run_nodes, &merging, err));
+    for (int64_t tile = 0; tile < tiles->n; tile++) {
+        ats_cpu_base *base = &tiles->at[tile];
+        for (int w = 1; w < threads; w++) {
+            ats_cpu_pool_join(&workers[0].heavy[tile], &workers[w].heavy[tile], base);
+            ats_cpu_pool_join(&workers[0].payload[tile], &workers[w].payload[tile], base);
+        }
+        ats_cpu_pool_list(&workers[0].heavy[tile], base, &base->heavy);
+        ats_cpu_pool_list(&workers[0].payload[tile], base, &base->payload);
+    }
+out:
+    for (int i = 0; i < threads; i++) ats_arena_reset(&workers[i].arena);
+    ats_arena_fini(&arena);
+    return rc;
+}
