@@ -16,10 +16,15 @@ void ats_set_threads(int count) { threads_wanted = count; }
 
 ats_code ats_parallel_for(int64_t count, ats_item_fn item, void *ctx, ats_err *err)
 {
+    return ats_parallel_some(ats_threads(), count, item, ctx, err);
+}
+
+ats_code ats_parallel_some(int threads, int64_t count, ats_item_fn item, void *ctx, ats_err *err)
+{
     int64_t failed = count;
     ats_err first = {.code = ATS_OK};
     /* A failure at index i skips later items only, so the lowest failing index always runs. */
-#pragma omp parallel for schedule(dynamic, 1) num_threads(ats_threads())
+#pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t i = 0; i < count; i++) {
         int64_t limit;
 #pragma omp atomic read

@@ -16,5 +16,8 @@ void ats_set_threads(int count); /* 0: the default */
  * index is returned, whatever the order; after a failure remaining items may be skipped. */
 typedef ats_code (*ats_item_fn)(void *ctx, int64_t index, int worker, ats_err *err);
 ATS_MUST_CHECK ats_code ats_parallel_for(int64_t count, ats_item_fn item, void *ctx, ats_err *err);
+/* The same on at most so many threads: worker in [0, threads). */
+ATS_MUST_CHECK ats_code ats_parallel_some(int threads, int64_t count, ats_item_fn item, void *ctx,
+                                          ats_err *err);
 
 #endif

@@ -31,6 +31,18 @@ typedef struct ats_region {
     const ats_range *ranges;
 } ats_region;
 
+/* What evaluations did, for reports; a backend adds to it. */
+typedef struct ats_account {
+    int64_t problems, variants;
+    int64_t apart;             /* variants that went through their keys leaf by leaf */
+    int64_t tiles;             /* row tiles */
+    int64_t turns_shared;      /* turns computed once for several variants */
+    int64_t states_taken;      /* segment states that variants took from the base or a shared turn */
+    int64_t states_made;       /* those they computed */
+    double flops, flops_alone; /* done; of one pass per variant */
+    double bytes;              /* of keys and values read */
+} ats_account;
+
 typedef struct ats_problem {
     ats_contract contract;
     int64_t n_keys, d_qk, d_v;
@@ -54,6 +66,10 @@ typedef struct ats_problem {
     int64_t n_regions;
     const ats_region *regions;
     int64_t top_k; /* length of the top lists, >= 1 */
+
+    int64_t memory;       /* bytes a backend may use beside the tensors; 0: no limit. No bit depends
+                           * on it; less than it can do with is ATS_E_MEMORY */
+    ats_account *account; /* NULL: not asked for */
 } ats_problem;
 
 /* Statistics of one route set (base or one variant). Arrays are row-major, first index row.
@@ -134,6 +150,8 @@ typedef struct ats_backend {
     ats_code (*probe)(ats_err *err);
     /* ATS_OK when it can do this problem, else the sentence why not. */
     ats_code (*supports)(const ats_problem *problem, ats_err *err);
+    /* Bytes used beside the tensors, at most, within problem->memory; more than that: it does not
+     * fit, and this is the least that would. */
     size_t (*workspace_bytes)(const ats_problem *problem, int64_t n_variants);
     ats_code (*evaluate)(const ats_problem *problem, const ats_edit *variants, int64_t n_variants,
                          ats_emit_fn emit, void *ctx, ats_err *err);

@@ -112,6 +112,14 @@ static void check_bits(const problem_spec *spec)
     ats_arena_fini(&arena);
 }
 
+static ats_code nobody(void *ctx, int64_t variant, int worker, const ats_stats *base,
+                       const ats_stats *stats, ats_err *err)
+{
+    (void)ctx, (void)variant, (void)worker, (void)base, (void)stats, (void)err;
+    fail_msg("statistics of an evaluation that does not fit");
+    return ATS_OK;
+}
+
 /* RC-16: repeats, thread counts and batch mates leave every bit alone. */
 static void test_same_bits(void **state)
 {
@@ -121,6 +129,48 @@ static void test_same_bits(void **state)
         problem_spec_draw(seed, &spec);
         if (spec.n_keys == 1000) spec.n_keys = 333;
         check_bits(&spec);
+    }
+}
+
+/* Less memory splits rows into blocks and changes no bit; too little is refused with the number. */
+static void test_memory(void **state)
+{
+    (void)state;
+    enum { COUNT = EDIT_KINDS + 2 };
+    for (uint64_t seed = 301; seed <= 306; seed++) {
+        problem_spec spec;
+        ats_problem problem;
+        ats_edit edits[COUNT];
+        stats_set whole, parts;
+        ats_arena arena;
+        ats_arena_init(&arena, false);
+        problem_spec_draw(seed, &spec);
+        spec.n_probes = 9 + (int64_t)seed % 4;
+        spec.group = 4;
+        spec.keep = seed % 2 == 0;
+        problem_make(&arena, &spec, &problem);
+        edits_make(&arena, &problem, spec.seed, COUNT, edits);
+        evaluate_all(&arena, conformance_backend, &problem, edits, COUNT, &whole);
+        const size_t all = conformance_backend->workspace_bytes(&problem, COUNT);
+        problem.memory = 1;
+        const size_t least = conformance_backend->workspace_bytes(&problem, COUNT);
+        if (least < all) {
+            ats_err err = {.code = ATS_OK};
+            assert_int_equal(
+                conformance_backend->evaluate(&problem, edits, COUNT, nobody, NULL, &err),
+                ATS_E_MEMORY);
+            assert_says(err.text, "GiB", "--memory");
+        }
+        for (size_t room = least; room <= all; room += all / 3 + 1) {
+            problem.memory = (int64_t)room;
+            assert_true(conformance_backend->workspace_bytes(&problem, COUNT) <= room);
+            evaluate_all(&arena, conformance_backend, &problem, edits, COUNT, &parts);
+            same_bits(&problem, &whole.base, &parts.base, "of the base in less memory", &spec);
+            for (int i = 0; i < COUNT; i++)
+                same_bits(&problem, &whole.variants[i], &parts.variants[i], "in less memory",
+                          &spec);
+        }
+        ats_arena_fini(&arena);
     }
 }
 
@@ -154,6 +204,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_hidden_nan_is_not_read),
         cmocka_unit_test(test_bad_contract_is_refused),
         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests_name(argv[1], tests, NULL, NULL) == 0 ? 0 : 1;
 }
