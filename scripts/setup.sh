@@ -10,7 +10,7 @@ build=(build-essential cmake ninja-build pkg-config git ca-certificates
        librandom123-dev)
 tests=(libcmocka-dev python3 python3-numpy python3-h5py python3-xarray python3-h5netcdf
        python3-netcdf4 python3-jsonschema python3-yaml netcdf-bin hdf5-tools libxml2-utils
-       clang-format-14 chromium fonts-dejavu-core)
+       clang-format-14 chromium fonts-dejavu-core groff-base)
 
 packages=("${build[@]}")
 if [[ "${1:-}" == --tests ]]; then packages+=("${tests[@]}"); fi
