@@ -1,5 +1,6 @@
 # `cmake --install` and the Debian package (`cpack -G DEB`). The zstd filter goes where Debian's HDF5
-# looks for filters, so that h5py, ncdump and h5dump read results without further ado.
+# looks for filters, so that h5py and h5dump read results without further ado (netCDF's programs want
+# HDF5_PLUGIN_PATH all the same).
 include(GNUInstallDirs)
 
 set(ATS_FILTER_DIR lib/${CMAKE_LIBRARY_ARCHITECTURE}/hdf5/serial/plugins CACHE STRING
