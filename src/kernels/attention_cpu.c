@@ -65,6 +65,7 @@ typedef struct cpu_run {
     const ats_cpu_tiles *tiles;
     ats_cpu_worker *workers;
     const ats_edit *variants;
+    const ats_cpu_device *device; /* or NULL */
     ats_emit_fn emit;
     void *ctx;
 } cpu_run;
@@ -108,8 +109,12 @@ static ats_code measure_variant(void *ctx, int64_t index, int worker_index, ats_
     ats_code rc;
     ATS_TRY(ats_edit_check(whole, edit, err));
     ats_stats_clear(whole, &worker->stats);
+    if (run->device != NULL)
+        ATS_TRY(run->device->variant(run->device->ctx, worker_index, tiles, edit, err));
     for (int64_t tile = 0; tile < tiles->n; tile++) {
         ats_stats rows;
+        if (run->device != NULL)
+            worker->pieces = run->device->pieces(run->device->ctx, worker_index, tile);
         ats_stats_rows(whole, &worker->stats, tiles->at[tile].first_row, &rows);
         ATS_TRY(ats_cpu_variant_build(worker, &tiles->at[tile], edit, &variant, err));
         ATS_TRY(measure(worker, &variant, &rows, err));
@@ -119,8 +124,8 @@ out:
     return rc;
 }
 
-static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variants,
-                             int64_t n_variants, ats_emit_fn emit, void *ctx, ats_err *err)
+ats_code ats_cpu_evaluate(const ats_problem *problem, const ats_edit *variants, int64_t n_variants,
+                          const ats_cpu_device *device, ats_emit_fn emit, void *ctx, ats_err *err)
 {
     const ats_cpu_ops *ops;
     const int threads = ats_threads();
@@ -135,8 +140,9 @@ static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variant
     ATS_TRY(ATS_NEW0(&arena, threads, &workers, err));
     for (int i = 0; i < threads; i++)
         ATS_TRY(ats_cpu_worker_layout(&arena, &tiles, &workers[i], err));
+    if (device != NULL) ATS_TRY(device->base(device->ctx, &tiles, err));
     ATS_TRY(ats_cpu_base_pass(&tiles, workers, err));
-    cpu_run run = {&tiles, workers, variants, emit, ctx};
+    cpu_run run = {&tiles, workers, variants, device, emit, ctx};
     ATS_TRY(ats_parallel_for(tiles.n, measure_base, &run, err));
     ATS_TRY(emit(ctx, -1, 0, &tiles.stats, &tiles.stats, err));
     ATS_TRY(ats_parallel_for(n_variants, measure_variant, &run, err));
@@ -144,6 +150,12 @@ out:
     for (int i = 0; workers != NULL && i < threads; i++) ats_arena_fini(&workers[i].arena);
     ats_arena_fini(&arena);
     return rc;
+}
+
+static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variants,
+                             int64_t n_variants, ats_emit_fn emit, void *ctx, ats_err *err)
+{
+    return ats_cpu_evaluate(problem, variants, n_variants, NULL, emit, ctx, err);
 }
 
 const ats_backend ats_backend_cpu = {

@@ -51,6 +51,7 @@ typedef struct ats_cpu_base {
     uint8_t *leaf_bad;    /* [n_leaves] */
     float *z;             /* [n_keys, lanes] */
     ats_cpu_state *nodes; /* [n_nodes]; those that are not needed are empty, leaves keep maxima */
+    const ats_cpu_state *given; /* [n_leaves] when z, norms and these come from a device; or NULL */
     /* Known once the base is measured: */
     ats_cpu_norm *norm;         /* [rows] */
     double *peak, *log_sum;     /* [lanes] the same, apart */
@@ -90,8 +91,31 @@ typedef struct ats_cpu_pool {
 
 enum { ATS_CPU_LEVELS = 5 }; /* of nodes below which a worker merges alone, and one */
 
+/* Keys [first, first + keys) of the base (side false) or of the side buffer; positions of base keys
+ * move by delta; at: base row that a swapped key stands at, else -1. */
+typedef struct ats_cpu_keys {
+    bool side;
+    int64_t first, keys, at, delta;
+} ats_cpu_keys;
+
+/* Logits of a variant's keys that a device made before the variant is built, and their state over
+ * their own values: taken where the variant asks for the same keys, for one tile. */
+typedef struct ats_cpu_piece {
+    ats_cpu_keys keys;
+    float *z;            /* [keys, lanes] */
+    ats_cpu_state state; /* m NULL: logits alone */
+} ats_cpu_piece;
+
+typedef struct ats_cpu_pieces {
+    int64_t count, next; /* next: where the one asked for is expected */
+    ats_cpu_piece *at;
+    const ats_cpu_piece *found; /* the one taken last */
+    const float *found_z;       /* where its logits went */
+} ats_cpu_pieces;
+
 typedef struct ats_cpu_worker {
     ats_arena arena;                                           /* reset between variants */
+    ats_cpu_pieces *pieces; /* of the variant and tile at hand; NULL: no device */
     ats_cpu_state left[ATS_CPU_LEVELS], right[ATS_CPU_LEVELS]; /* nodes on their way, by level */
     ats_cpu_pool *heavy, *payload;                             /* [n_tiles] */
     int64_t *heavier;                                          /* [regions, lanes] */
@@ -165,12 +189,6 @@ void ats_cpu_bounds(const ats_cpu_base *base, int64_t query_delta, int64_t delta
                     int64_t *high);
 ATS_MUST_CHECK ats_code ats_cpu_view_get(ats_cpu_worker *worker, ats_cpu_variant *variant,
                                          int64_t turn, ats_cpu_view *out, ats_err *err);
-/* Logits of keys [first, first + keys) of the base (side false) or of the side buffer; positions of
- * base keys move by delta; at: base row that a swapped key stands at, else -1. */
-typedef struct ats_cpu_keys {
-    bool side;
-    int64_t first, keys, at, delta;
-} ats_cpu_keys;
 ATS_MUST_CHECK ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
                                            const ats_cpu_keys *keys, float *z, ats_err *err);
 /* Values of base rows [first, first + keys), widened, padded with 0, 0 where not finite. */
@@ -201,6 +219,9 @@ ATS_MUST_CHECK ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_ti
                                               ats_cpu_worker *out, ats_err *err);
 /* Keeps the base's norm and the weights of its nodes. */
 void ats_cpu_base_weights(ats_cpu_base *base, const ats_cpu_norm *norm);
+/* Copies the sums of a state; both of the same base. */
+void ats_cpu_state_copy(const ats_cpu_base *base, const ats_cpu_state *from,
+                        const ats_cpu_state *to);
 /* cpu_pass.c: logits, states and lists of the best keys. */
 ATS_MUST_CHECK ats_code ats_cpu_base_pass(const ats_cpu_tiles *tiles, ats_cpu_worker *workers,
                                           ats_err *err);
@@ -259,6 +280,23 @@ static inline double ats_cpu_weight(double z, const ats_cpu_norm *norm)
 {
     return z > -(double)INFINITY ? exp((z - norm->peak) - norm->log_sum) : 0.0;
 }
+
+/* Another source of logits and states than this machine's vectors; what it does not give is
+ * computed here. */
+typedef struct ats_cpu_device {
+    void *ctx;
+    /* Fills z, v_norm, log_norm, v_bad and `given` of every tile, before the base pass. */
+    ats_code (*base)(void *ctx, const ats_cpu_tiles *tiles, ats_err *err);
+    /* The pieces of one variant; then, per tile, what the worker looks them up in. */
+    ats_code (*variant)(void *ctx, int worker, const ats_cpu_tiles *tiles, const ats_edit *edit,
+                        ats_err *err);
+    ats_cpu_pieces *(*pieces)(void *ctx, int worker, int64_t tile);
+} ats_cpu_device;
+
+/* attention_cpu.c: the cpu backend's evaluate; device NULL: all by itself. */
+ATS_MUST_CHECK ats_code ats_cpu_evaluate(const ats_problem *problem, const ats_edit *variants,
+                                         int64_t n_variants, const ats_cpu_device *device,
+                                         ats_emit_fn emit, void *ctx, ats_err *err);
 
 /* The rest fills statistics of defined rows, in this order. */
 /* cpu_fold.c: norm of every row, gb and gv of every part. */

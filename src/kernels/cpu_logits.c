@@ -120,6 +120,21 @@ static const float *key_rows(const ats_cpu_worker *worker, const ats_cpu_variant
     return worker->k_panel;
 }
 
+/* The piece with these keys, looked for from where it is expected. */
+static const ats_cpu_piece *find_piece(ats_cpu_pieces *pieces, const ats_cpu_keys *keys)
+{
+    for (int64_t i = 0; pieces != NULL && i < pieces->count; i++) {
+        const int64_t at = (pieces->next + i) % pieces->count;
+        const ats_cpu_keys *have = &pieces->at[at].keys;
+        if (have->side != keys->side || have->first != keys->first || have->keys != keys->keys ||
+            have->at != keys->at || have->delta != keys->delta)
+            continue;
+        pieces->next = at + 1;
+        return &pieces->at[at];
+    }
+    return NULL;
+}
+
 ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
                             const ats_cpu_keys *keys, float *z, ats_err *err)
 {
@@ -128,7 +143,14 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
     const int64_t lanes = base->lanes;
     const int64_t query_delta = variant->edit != NULL ? variant->edit->query_delta : 0;
     const int64_t at = keys->side ? keys->at : keys->first; /* base row, -1: inserted */
+    const ats_cpu_piece *piece = find_piece(worker->pieces, keys);
     ats_cpu_view view;
+    if (worker->pieces != NULL) worker->pieces->found = piece;
+    if (piece != NULL) {
+        worker->pieces->found_z = z;
+        memcpy(z, piece->z, (size_t)(keys->keys * lanes) * sizeof *z);
+        return ATS_OK;
+    }
     ats_code rc = ats_cpu_view_get(worker, variant, query_delta - keys->delta, &view, err);
     if (rc != ATS_OK) return rc;
     const int64_t *position =

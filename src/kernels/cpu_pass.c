@@ -33,6 +33,24 @@ static void offer_leaf(ats_cpu_worker *w, const ats_cpu_base *base, int64_t tile
     ats_cpu_pool_offer(payload, keys.start, n, w->hits, z, base->lanes, log_norm);
 }
 
+/* A leaf whose logits and state a device made. */
+static ats_code given_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf,
+                           ats_cpu_worker *worker, const ats_cpu_variant *plain,
+                           const ats_cpu_state *out, ats_err *err)
+{
+    const ats_cpu_base *base = &pass->tiles->at[tile];
+    const ats_range range = base->tree.leaves[leaf];
+    const float *z = base->z + range.start * base->lanes;
+    const uint8_t *bad = base->v_bad + range.start;
+    const int64_t keys = range.stop - range.start;
+    if (tile == 0) base->leaf_bad[leaf] = memchr(bad, 1, (size_t)keys) != NULL;
+    const ats_code rc = ats_cpu_check(plain, z, keys, bad, err);
+    if (rc != ATS_OK) return rc;
+    ats_cpu_state_copy(base, &base->given[leaf], out);
+    offer_leaf(worker, base, tile, range, z, out);
+    return ATS_OK;
+}
+
 static ats_code base_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf, ats_cpu_worker *worker,
                           const ats_cpu_variant *unchanging, const ats_cpu_state *out, ats_err *err)
 {
@@ -42,6 +60,7 @@ static ats_code base_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf, ats
     float *z = base->z + range.start * base->lanes;
     uint8_t *bad = base->v_bad + range.start;
     ats_cpu_variant plain = *unchanging;
+    if (base->given != NULL) return given_leaf(pass, tile, leaf, worker, &plain, out, err);
     ats_code rc = ats_cpu_key_logits(worker, &plain, &keys, z, err);
     if (rc != ATS_OK) return rc;
     ats_cpu_base_values(base, range.start, keys.keys, worker->v_panel);
