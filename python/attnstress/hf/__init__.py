@@ -1,0 +1,1 @@
+"""Capture adapter for Hugging Face transformers."""
