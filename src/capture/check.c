@@ -69,10 +69,12 @@ static ats_code row_fail(const scan *s, const char *tensor, int64_t head, int64_
 {
     return ats_fail(err, ATS_E_INPUT,
                     "%s: sample \"%s\", layer %lld: %s is not finite at head %lld, row %lld, "
-                    "column %lld, where a probe can see it; capture it again, or mask the row "
-                    "(keep = 0)",
+                    "column %lld%s",
                     s->capture->path, s->sample->id, (long long)s->layer->index, tensor,
-                    (long long)head, (long long)row, (long long)column);
+                    (long long)head, (long long)row, (long long)column,
+                    tensor[0] == 'q' ? "; capture it again, or leave the probe out"
+                                     : ", where a probe can see it; capture it again, or mask the "
+                                       "row (keep = 0)");
 }
 
 enum { ROWS_PER_ITEM = 1024 };
@@ -112,11 +114,11 @@ static ats_code scan_bias(const scan *s, int64_t probe, int64_t key, ats_err *er
     const int64_t n = s->sample->n_keys, plane = s->sample->n_probes * n;
     for (int64_t head = 0; head < s->attention->bias_heads; head++) {
         const float x = s->attention->bias[head * plane + probe * n + key];
-        if (isfinite(x)) continue;
+        if (isfinite(x) || x == -INFINITY) continue; /* ATS_BIAS_HIDES: -inf hides its key */
         return ats_fail(err, ATS_E_INPUT,
                         "%s: sample \"%s\", layer %lld: bias is %g at plane %lld, probe %lld, key "
-                        "%lld, which the probe can see; hide a key with keep = 0, not with an "
-                        "infinite bias",
+                        "%lld, which the probe can see; a bias is finite, or -inf where it "
+                        "hides the key",
                         s->capture->path, s->sample->id, (long long)s->layer->index, (double)x,
                         (long long)head, (long long)probe, (long long)key);
     }

@@ -32,6 +32,10 @@ ATS_MUST_CHECK ats_code ats_capture_floats(struct ats_capture_file *file, const 
                                            const char *name, bool optional, int rank,
                                            const int64_t *extent, const char *axes,
                                            const float **out, ats_err *err);
+/* Optional logits [n]: as above, and -inf, which is the logit of nothing. */
+ATS_MUST_CHECK ats_code ats_capture_logits(struct ats_capture_file *file, const char *parent,
+                                           const char *name, int64_t n, const char *axes,
+                                           const float **out, ats_err *err);
 /* An integer dataset [n] in [low, high] as int64. NULL when optional and absent. n -1: any length,
  * written back. */
 ATS_MUST_CHECK ats_code ats_capture_integers(struct ats_capture_file *file, const char *parent,

@@ -133,10 +133,11 @@ ats_code ats_capture_dtype(capture_file *file, const ats_h5_dataset *dataset, at
                        ats_h5_type_name(dataset->type), dataset->size);
 }
 
-static ats_code all_finite(const ats_h5_dataset *dataset, const float *values, ats_err *err)
+static ats_code all_finite(const ats_h5_dataset *dataset, const float *values, bool lowest,
+                           ats_err *err)
 {
     for (int64_t i = 0; i < dataset->count; i++)
-        if (!isfinite(values[i])) {
+        if (!isfinite(values[i]) && !(lowest && values[i] == -INFINITY)) {
             const int64_t last = dataset->rank > 0 ? dataset->extent[dataset->rank - 1] : 1;
             return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
                                "holds a non-finite number at element %lld (row %lld, column %lld)",
@@ -167,9 +168,9 @@ out:
     return rc;
 }
 
-ats_code ats_capture_floats(capture_file *file, const char *parent, const char *name, bool optional,
-                            int rank, const int64_t *extent, const char *axes, const float **out,
-                            ats_err *err)
+static ats_code read_tensor(capture_file *file, const char *parent, const char *name, bool optional,
+                            bool lowest, int rank, const int64_t *extent, const char *axes,
+                            const float **out, ats_err *err)
 {
     const char *path = NULL;
     ats_h5_dataset dataset = {.id = 0};
@@ -185,11 +186,24 @@ ats_code ats_capture_floats(capture_file *file, const char *parent, const char *
     ATS_TRY(ats_h5_expect_stored(&dataset, false, err));
     ATS_TRY(ATS_NEW(&file->arena, dataset.count, &values, err));
     ATS_TRY(read_floats(file, &dataset, values, err));
-    ATS_TRY(all_finite(&dataset, values, err));
+    ATS_TRY(all_finite(&dataset, values, lowest, err));
     *out = values;
 out:
     ats_h5_dataset_close(&dataset);
     return rc;
+}
+
+ats_code ats_capture_floats(capture_file *file, const char *parent, const char *name, bool optional,
+                            int rank, const int64_t *extent, const char *axes, const float **out,
+                            ats_err *err)
+{
+    return read_tensor(file, parent, name, optional, false, rank, extent, axes, out, err);
+}
+
+ats_code ats_capture_logits(capture_file *file, const char *parent, const char *name, int64_t n,
+                            const char *axes, const float **out, ats_err *err)
+{
+    return read_tensor(file, parent, name, true, true, 1, &n, axes, out, err);
 }
 
 static ats_code check_range(const ats_h5_dataset *dataset, const int64_t *values, int64_t low,

@@ -174,8 +174,7 @@ static ats_code read_layer(capture_file *file, const char *group, ats_layer *lay
     ATS_TRY(read_contract(file, group, &layer->contract, err));
     ATS_TRY(read_rope(file, group, layer, err));
     const int64_t heads[1] = {layer->n_q_heads};
-    ATS_TRY(
-        ats_capture_floats(file, group, "sink", true, 1, heads, "[n_q_heads]", &layer->sink, err));
+    ATS_TRY(ats_capture_logits(file, group, "sink", heads[0], "[n_q_heads]", &layer->sink, err));
     ATS_TRY(ats_capture_floats(file, group, "alibi_slope", true, 1, heads, "[n_q_heads]",
                                &layer->alibi_slope, err));
     const bool alibi = layer->positions == ATS_POSITIONS_ALIBI;

@@ -1,6 +1,6 @@
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "cli/session.h"
@@ -32,9 +32,8 @@ static ats_code default_output(ats_arena *arena, const ats_suite *suite, const c
 
 static bool same_file(const char *a, const char *b)
 {
-    char real_a[PATH_MAX], real_b[PATH_MAX];
-    if (realpath(a, real_a) == NULL || realpath(b, real_b) == NULL) return false;
-    return strcmp(real_a, real_b) == 0;
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 static ats_code refuse_inputs(const ats_plan *plan, const char *output, ats_err *err)
@@ -173,7 +172,7 @@ const ats_command ats_cmd_run = {
     .summary = "run a suite, write the result, judge its gates",
     .examples = "attnstress run suites/quickstart.yaml\n"
                 "attnstress run suites/nightly.yaml -o tonight.h5 --capture 'captures/*.h5'\n"
-                "attnstress run suites/quickstart.yaml --set perturbations.distractors.count=[1,2]",
+                "attnstress run suites/quickstart.yaml --set perturbations.rivals.count=[1,16,64]",
     .details =
         "The result appears under its name when it is complete, never before. Gates with min\n"
         "or max are judged: exit status 1 when any fails, 2 when cases failed but no gate\n"

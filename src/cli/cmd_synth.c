@@ -97,6 +97,11 @@ static ats_code run(const ats_args *args, ats_err *err)
     const char *truth = ats_args_value(args, "truth");
     ats_code rc;
     ATS_TRY(choose(args, &synth, err));
+    if (truth != NULL && strcmp(truth, path) == 0) {
+        rc = ats_fail(err, ATS_E_USAGE,
+                      "--truth and --output both name %s; give the truth a file of its own", path);
+        goto out;
+    }
     ATS_TRY(ats_synth_write(&synth, path, truth, err));
     printf("%s: %lld samples, %lld layers, %lld keys, gold %g, %lld distractors of %g\n", path,
            (long long)synth.samples, (long long)synth.layers, (long long)synth.n_keys,

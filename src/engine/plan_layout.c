@@ -17,9 +17,9 @@ static ats_code place_error(const ats_suite *suite, const ats_variant *variant, 
                             ats_err *err)
 {
     const ats_perturbation *p = &suite->perturbations[variant->perturbation];
-    return ats_prepend(err, code, "%s:%lld:%lld: error: perturbation '%s', variant %s",
+    return ats_prepend(err, code, "%s:%lld:%lld: error: perturbation '%s'",
                        p->place.file != NULL ? p->place.file : suite->path,
-                       (long long)p->place.line, (long long)p->place.column, p->name, variant->id);
+                       (long long)p->place.line, (long long)p->place.column, p->name);
 }
 
 static void note_shift(int64_t *seen, int64_t *count, int64_t shift)

@@ -103,16 +103,37 @@ out:
     return rc;
 }
 
+/* The first span of that name or role; NULL: none. */
+static const char *find_span(const ats_sample *sample, const char *word)
+{
+    for (int64_t i = 0; i < sample->n_spans; i++)
+        if (strcmp(sample->spans[i].role, word) == 0 || strcmp(sample->spans[i].name, word) == 0)
+            return sample->spans[i].name;
+    return NULL;
+}
+
+/* A target that no sample has is a slip of the pen: the laws would run on another span. */
+static ats_code check_target(const ats_capture *capture, int64_t n_samples, const char *wanted,
+                             ats_err *err)
+{
+    if (wanted == NULL) return ATS_OK;
+    for (int64_t s = 0; s < n_samples; s++)
+        if (find_span(&capture->samples[s], wanted) != NULL) return ATS_OK;
+    return ats_fail(err, ATS_E_USAGE,
+                    "no sample that the laws run on has a span of name or role '%s'; `attnstress "
+                    "inspect %s` lists them",
+                    wanted, capture->path);
+}
+
 /* The span that edits aim at: the one asked for, else gold, else the first that is neither sink
  * nor question. NULL: none. */
 static const char *choose_target(const ats_sample *sample, const char *wanted)
 {
     const char *names[] = {wanted, "gold"};
-    for (size_t w = wanted == NULL; w < 2; w++)
-        for (int64_t i = 0; i < sample->n_spans; i++)
-            if (strcmp(sample->spans[i].role, names[w]) == 0 ||
-                strcmp(sample->spans[i].name, names[w]) == 0)
-                return sample->spans[i].name;
+    for (size_t w = wanted == NULL; w < 2; w++) {
+        const char *found = find_span(sample, names[w]);
+        if (found != NULL) return found;
+    }
     for (int64_t i = 0; i < sample->n_spans; i++)
         if (strcmp(sample->spans[i].role, "sink") != 0 &&
             strcmp(sample->spans[i].role, "question") != 0)
@@ -196,6 +217,7 @@ ats_code ats_verify_run(const ats_capture *capture, const ats_verify_options *op
     const ats_backend *backend = NULL;
     ats_code rc;
     report.law_samples = limit(options->law_samples, report.n_samples);
+    ATS_TRY(check_target(capture, report.law_samples, options->target, err));
     ATS_TRY(ats_backend_find(options->backend ? options->backend : "auto", &backend, err));
     ATS_TRY(ATS_NEW0(&report.arena, ATS_VERIFY_CHECKS, &report.checks, err));
     ATS_TRY(make_axis(capture, &report, &axis, err));

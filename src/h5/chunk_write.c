@@ -50,6 +50,7 @@ static ats_code store_batch(writer *w, int64_t batch, ats_err *err)
         int64_t origin[ATS_H5_MAX_RANK] = {0};
         ats_h5_grid_origin(&w->grid, slot->index, origin);
         const ats_h5_dims offset = ats_h5_to_dims(w->grid.rank, origin);
+        H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* HDF5 keeps this setting for every thread apart */
         if (H5Dwrite_chunk(w->dataset->id, H5P_DEFAULT, 0, offset.at, slot->used, slot->bytes) < 0)
             return ats_h5_error(err, ATS_E_IO, w->dataset->file, w->dataset->name,
                                 "a chunk cannot be written; is the disk full?");

@@ -10,12 +10,27 @@ typedef struct report {
     bool lock, filter, external, signature;
 } report;
 
+/* A failed read or write is described with time, buffer address and sizes: the system's own words
+ * among them are what helps. */
+static void note_inner(report *found, const char *text)
+{
+    static const char mark[] = "error message = '";
+    const char *system = strstr(text, mark), *colon = strstr(text, ": time = ");
+    if (system == NULL || colon == NULL) {
+        snprintf(found->inner, sizeof found->inner, "%s", text);
+        return;
+    }
+    system += sizeof mark - 1;
+    snprintf(found->inner, sizeof found->inner, "%.*s: %.*s", (int)(colon - text), text,
+             (int)strcspn(system, "'"), system);
+}
+
 static herr_t note(unsigned n, const H5E_error2_t *record, void *ctx)
 {
     report *found = ctx;
     const char *text = record->desc != NULL ? record->desc : "";
     const char *where = record->func_name != NULL ? record->func_name : "";
-    if (n == 0) snprintf(found->inner, sizeof found->inner, "%s", text);
+    if (n == 0) note_inner(found, text);
     if (strstr(text, "lock file") != NULL || strstr(text, "lock the file") != NULL) {
         found->lock = true;
         snprintf(found->inner, sizeof found->inner, "%s", text);

@@ -129,19 +129,49 @@ static bool locking_is_off(void)
 }
 
 /* An output that someone has open for writing must not be replaced under their hands. */
-static ats_code probe_lock(const ats_h5_file *file, ats_err *err)
+static ats_code probe_lock(const ats_h5_file *file, const char *name, ats_err *err)
 {
     if (locking_is_off()) return ATS_OK;
-    const int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(name, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return ATS_OK;
     const int failed = flock(fd, LOCK_EX | LOCK_NB);
     const int why = errno;
     if (failed == 0) flock(fd, LOCK_UN);
     close(fd);
     if (failed == 0 || (why != EWOULDBLOCK && why != EAGAIN)) return ATS_OK;
-    return ats_h5_fail(err, ATS_E_LOCK, file, NULL,
-                       "another process holds the file's lock; nothing was overwritten; wait for "
-                       "it, choose another output, or set HDF5_USE_FILE_LOCKING=FALSE");
+    return ats_h5_fail(
+        err, ATS_E_LOCK, file, NULL,
+        "another process holds the lock of %s; nothing was overwritten; wait for it, "
+        "choose another output, or set HDF5_USE_FILE_LOCKING=FALSE",
+        name);
+}
+
+/* Whatever stands under the output's name is replaced at the end: only an older HDF5 file may be.
+ */
+static ats_code probe_target(const ats_h5_file *file, ats_err *err)
+{
+    static const char signature[8] = "\211HDF\r\n\032\n";
+    struct stat status;
+    char head[sizeof signature];
+    if (file->path[0] == '\0')
+        return ats_fail(err, ATS_E_USAGE, "the output has an empty name; name a file");
+    if (stat(file->path, &status) != 0) return ATS_OK;
+    if (S_ISDIR(status.st_mode))
+        return ats_h5_fail(err, ATS_E_IO, file, NULL,
+                           "is a folder, and the output is a file; name a file in it");
+    if (!S_ISREG(status.st_mode))
+        return ats_h5_fail(err, ATS_E_IO, file, NULL,
+                           "is no ordinary file, and would be replaced by one; name another file");
+    if (status.st_size == 0) return ATS_OK;
+    const int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return ATS_OK;
+    const ssize_t got = read(fd, head, sizeof head);
+    close(fd);
+    if (got == (ssize_t)sizeof head && memcmp(head, signature, sizeof head) == 0) return ATS_OK;
+    return ats_h5_fail(
+        err, ATS_E_IO, file, NULL,
+        "is there already and is no HDF5 file; nothing was overwritten; name another "
+        "file, or move that one away");
 }
 
 static hid_t create_v18(const char *name)
@@ -166,9 +196,11 @@ ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_err *err)
     const size_t room = strlen(path) + sizeof ".tmp";
     ats_code rc;
     ATS_TRY(file_init(path, &file, err));
-    ATS_TRY(probe_lock(&file, err));
+    ATS_TRY(probe_target(&file, err));
+    ATS_TRY(probe_lock(&file, path, err));
     ATS_TRY(ats_h5_malloc(room, &name, err));
     snprintf(name, room, "%s.tmp", path);
+    ATS_TRY(probe_lock(&file, name, err)); /* creating truncates before HDF5 asks for the lock */
     const int fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {
         rc = ats_h5_fail(err, ATS_E_IO, &file, NULL, "cannot be written (as %s): %s%s",

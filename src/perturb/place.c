@@ -8,6 +8,10 @@
 #include "perturb/script.h"
 #include "perturb/target.h"
 
+/* Places are made before any work is estimated, so a slip in a count must end here and not in
+ * memory: four times a context of a million keys. */
+#define MOST_ROWS (INT64_C(1) << 22)
+
 /* Rows inserted before base row `at`. */
 typedef struct place_block {
     int64_t at, rows;
@@ -203,6 +207,13 @@ ats_code ats_place_layout(const ats_build *ctx, const ats_place *place, ats_buil
     ats_code rc;
     ATS_ASSERT(ctx->mode != ATS_MODE_NONE);
     ATS_TRY(ats_need_moves(ctx, ats_mode_name(ctx->mode), err));
+    if (total > MOST_ROWS) {
+        rc = ats_fail(
+            err, ATS_E_SUITE,
+            "%s would insert %lld rows, and a variant may insert %lld at most; ask for fewer",
+            ctx->family->kind, (long long)total, (long long)MOST_ROWS);
+        goto out;
+    }
     ATS_TRY(ATS_NEW(ctx->arena, total, &position, err));
     if (ctx->mode == ATS_MODE_REPLACE) {
         ATS_TRY(ats_place_filler(ctx, place, &rows, err));

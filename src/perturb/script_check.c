@@ -20,7 +20,7 @@ static ats_code check_position(int64_t position, int64_t limit, const char *what
     if (position > limit)
         return ats_fail(err, ATS_E_SUITE,
                         "%s %lld would move to position %lld, past max_position %lld of the layer; "
-                        "insert fewer rows or write `allow_past_max: true`",
+                        "insert fewer rows or write `spans: {allow_past_max: true}`",
                         what, (long long)index, (long long)position, (long long)limit);
     return ATS_OK;
 }

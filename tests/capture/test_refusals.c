@@ -138,6 +138,7 @@ typedef struct swap {
 static const int64_t negative[2] = {-1, 5}, past[2] = {5, 21}, empty[2] = {5, 5}, far[2] = {0, 20};
 static const int64_t distant[2] = {0, INT64_MAX};
 static const float infinite[4] = {0, INFINITY, 0, 0};
+static const float lowest[4] = {0, -INFINITY, 0, 0};
 static const double not_a_number[3] = {1, NAN, 1};
 
 static const swap swaps[] = {
@@ -155,6 +156,7 @@ static const swap swaps[] = {
     {L3 "/inv_freq", ATS_H5_F64, 1, {3}, not_a_number, {L3 "/inv_freq", "frequency 1", "finite"}},
     {L3 "/inv_freq", ATS_H5_F64, 1, {0}, NULL, {L3 "/inv_freq", "0 frequencies", ""}},
     {L3 "/sink", ATS_H5_F32, 1, {4}, infinite, {L3 "/sink", "non-finite", "column 1"}},
+    {L3 "/sink", ATS_H5_F32, 1, {4}, lowest, {"", "", ""}}, /* a head without a sink */
     {L3 "/w_o", ATS_H5_F32, 3, {4, 5, 6}, NULL, {L3 "/w_o", "[4, 5, 6]", "d_model"}},
     {L3 "/w_o", ATS_H5_F32, 3, {4, 6, 7}, NULL, {"/readouts/direction", "[2, 5]", "[2, 7]"}},
     {L3 "/w_o", ATS_H5_U16, 3, {4, 6, 5}, NULL, {L3 "/w_o", "state the type", ""}},

@@ -74,12 +74,19 @@ static void test_hidden_garbage(void **state)
     plant(a->k, a->k_dtype, 20, 4, 1, 4, 3, NAN);
     a->keep[4] = a->keep[20 + 4] = 0;
     for (int64_t head = 0; head < 2; head++)
-        for (int64_t probe = 0; probe < 2; probe++)
-            a->bias[(head * 2 + probe) * 20 + 4] = -INFINITY;
+        for (int64_t probe = 0; probe < 2; probe++) a->bias[(head * 2 + probe) * 20 + 4] = INFINITY;
     assert_ok(load(&m, 0, 1, &err), &err);
     a->keep[20 + 4] = 1;
     assert_int_equal(load(&m, 0, 1, &err), ATS_E_INPUT);
-    assert_says(err.text, "layer 10", "bias is -inf", "probe 1", "key 4", "keep = 0");
+    assert_says(err.text, "layer 10", "bias is inf", "probe 1", "key 4", "-inf where it hides");
+    for (int64_t head = 0; head < 2; head++) a->bias[(head * 2 + 1) * 20 + 4] = NAN;
+    assert_int_equal(load(&m, 0, 1, &err), ATS_E_INPUT);
+    assert_says(err.text, "bias is nan");
+    /* -inf hides its key, like every bias of -1e30 or less. */
+    plant(a->k, a->k_dtype, 20, 4, 1, 4, 3, 0.5F);
+    for (int64_t head = 0; head < 2; head++) a->bias[(head * 2 + 1) * 20 + 4] = -INFINITY;
+    assert_ok(load(&m, 0, 1, &err), &err);
+    plant(a->k, a->k_dtype, 20, 4, 1, 4, 3, NAN);
     for (int64_t head = 0; head < 2; head++) a->bias[(head * 2 + 1) * 20 + 4] = 0;
     assert_int_equal(load(&m, 0, 1, &err), ATS_E_INPUT);
     assert_says(err.text, "layer 10", "k is not finite", "head 1", "row 4", "column 3");

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -60,6 +61,69 @@ static void test_commit_renames(void **state)
     assert_false(scratch_exists(temporary));
     assert_int_equal(ats_h5_create("no/such/folder/x.h5", &file, &err), ATS_E_IO);
     assert_says(err.text, "no/such/folder/x.h5", "No such file");
+}
+
+static void refuse_target(const char *path, ats_code code, const char *what)
+{
+    ats_err err;
+    ats_h5_file file;
+    char temporary[512];
+    snprintf(temporary, sizeof temporary, "%s.tmp", path);
+    assert_int_equal(ats_h5_create(path, &file, &err), code);
+    assert_says(err.text, what);
+    assert_false(scratch_exists(temporary));
+}
+
+/* The commit renames over what stands there: a device, a pipe or someone's text would be gone. */
+static void test_what_is_not_replaced(void **state)
+{
+    (void)state;
+    int64_t size;
+    const char *text = scratch_path("thesis.txt"), *pipe_path = scratch_path("pipe");
+    scratch_write(text, "my thesis", 9);
+    refuse_target(text, ATS_E_IO, "is no HDF5 file; nothing was overwritten");
+    uint8_t *kept = scratch_read(text, &size);
+    assert_int_equal(size, 9);
+    assert_memory_equal(kept, "my thesis", 9);
+    free(kept);
+    assert_int_equal(mkfifo(pipe_path, 0600), 0);
+    refuse_target(pipe_path, ATS_E_IO, "no ordinary file");
+    refuse_target("/dev/null", ATS_E_IO, "no ordinary file");
+    refuse_target(".", ATS_E_IO, "is a folder");
+    refuse_target("", ATS_E_USAGE, "empty name");
+    scratch_write(scratch_path("touched.h5"), "", 0);
+    make_file(scratch_path("touched.h5"));
+    make_file(scratch_path("touched.h5"));
+}
+
+static void check_locked_temporary(const char *temporary)
+{
+    ats_err err;
+    ats_h5_file file;
+    int64_t size[2];
+    uint8_t *before = scratch_read(temporary, &size[0]);
+    assert_int_equal(ats_h5_create(scratch_path("busy.h5"), &file, &err), ATS_E_LOCK);
+    assert_says(err.text, "busy.h5", "busy.h5.tmp", "another process", "choose another output");
+    uint8_t *after = scratch_read(temporary, &size[1]);
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(before, after, (size_t)size[0]);
+    free(before);
+    free(after);
+}
+
+static void while_locked(const char *path, void (*held)(const char *path));
+
+/* Two runs with one output: the second must not truncate what the first is writing. */
+static void test_output_that_another_run_writes(void **state)
+{
+    (void)state;
+    char temporary[256];
+    strcpy(temporary, scratch_path("busy.h5.tmp"));
+    make_file(temporary);
+    while_locked(temporary, check_locked_temporary);
+    /* What a crash left behind is no obstacle. */
+    make_file(scratch_path("busy.h5"));
+    assert_false(scratch_exists(temporary));
 }
 
 static void test_equal_runs_give_equal_bytes(void **state)
@@ -369,6 +433,8 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_no_file),
         cmocka_unit_test(test_commit_renames),
+        cmocka_unit_test(test_what_is_not_replaced),
+        cmocka_unit_test(test_output_that_another_run_writes),
         cmocka_unit_test(test_equal_runs_give_equal_bytes),
         cmocka_unit_test(test_locked_file),
         cmocka_unit_test(test_locking_can_be_off),

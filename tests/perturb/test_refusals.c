@@ -76,6 +76,25 @@ static void moves_past_max_position_need_permission(void **state)
     }
 }
 
+/* Refused before places for the rows are made: a slip must not fill the memory. */
+static void counts_beyond_any_context_are_refused_at_once(void **state)
+{
+    (void)state;
+    for (ats_position_mode mode = ATS_MODE_OVERLAY; mode <= ATS_MODE_MOVE; mode++) {
+        variant v;
+        begin(&v, "distractors", mode, "count", 1e9);
+        v.build.allow_past_max = true;
+        assert_int_equal(variant_try(&v), ATS_E_SUITE);
+        assert_says(v.err.text, "distractors would insert 1000000000 rows", "4194304 at most");
+        variant_free(&v);
+        begin(&v, "duplicates", mode, "copies", 1e9);
+        v.build.allow_past_max = true;
+        assert_int_equal(variant_try(&v), ATS_E_SUITE);
+        assert_says(v.err.text, "duplicates would insert", "4194304 at most");
+        variant_free(&v);
+    }
+}
+
 static void numbers_that_belong_to_a_word_are_asked_for(void **state)
 {
     (void)state;
@@ -212,6 +231,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layers_that_cannot_move_keys_say_why),
         cmocka_unit_test(moves_past_max_position_need_permission),
+        cmocka_unit_test(counts_beyond_any_context_are_refused_at_once),
         cmocka_unit_test(numbers_that_belong_to_a_word_are_asked_for),
         cmocka_unit_test(too_many_rows_are_counted),
         cmocka_unit_test(a_sample_without_the_span_is_skipped),
