@@ -69,8 +69,12 @@ def capture(model: Any, inputs: Any, out: str | os.PathLike[str], layers: Layers
               "checkpoint": checkpoint, "weights_hash": weights_hash or _weights_hash(model),
               "tokenizer_hash": _tokenizer_hash(tokenizer), "producer": PRODUCER}
     writer = CaptureWriter(out, header, _fingerprint(header, samples, wanted, with_w_o), overwrite)
-    _run(model, writer, samples, wanted, with_w_o, limit, progress)
-    path = writer.finish(len(samples), directions)
+    try:
+        _run(model, writer, samples, wanted, with_w_o, limit, progress)
+        path = writer.finish(len(samples), directions)
+    except BadInput:
+        writer.discard()
+        raise
     if progress:
         print(f"{path}: {len(samples)} samples; next: attnstress verify {path}", file=sys.stderr)
     return path
@@ -147,6 +151,9 @@ def _check_layers(model: Any, seen: set[int], wanted: set[int] | None) -> None:
     attends = {i for i in range(count) if i >= len(kinds) or "attention" in str(kinds[i])
                and "linear" not in str(kinds[i])}
     missing = sorted((attends if wanted is None else wanted) - seen)
+    if not seen and not missing:
+        raise Unsupported(f"no layer of {type(model).__name__} attends through the attention interface of "
+                          "transformers, so there is nothing to capture")
     if missing:
         raise Unsupported(f"layers {', '.join(map(str, missing))} of {type(model).__name__} do not attend "
                           "through the attention interface of transformers; what they compute cannot "

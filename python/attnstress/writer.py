@@ -221,7 +221,7 @@ class CaptureWriter:
 
     def _open_parts(self, fingerprint: dict[str, Any]) -> None:
         stamp = self.parts / "job.json"
-        if stamp.exists():
+        if stamp.exists() and any(self.parts.glob("*.h5")):
             found = json.loads(stamp.read_text())
             differs = sorted(k for k in {*found, *fingerprint} if found.get(k) != fingerprint.get(k))
             if differs:
@@ -230,7 +230,7 @@ class CaptureWriter:
             for rest in self.parts.glob("*.tmp"):
                 rest.unlink()
             return
-        if self.parts.exists() and any(self.parts.iterdir()):
+        if self.parts.exists() and not stamp.exists() and any(self.parts.iterdir()):
             raise BadInput(f"{self.parts} exists and is no folder of parts; choose another name")
         self.parts.mkdir(exist_ok=True)
         temporary = stamp.with_suffix(".tmp")
@@ -259,6 +259,10 @@ class CaptureWriter:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+    def discard(self) -> None:
+        """Removes the parts; nothing of this capture is left."""
+        shutil.rmtree(self.parts, ignore_errors=True)
 
     def finish(self, count: int, readouts: Mapping[str, Array] | None = None) -> Path:
         """Joins `count` parts; every part must be there and agree on every layer."""
