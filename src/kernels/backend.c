@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "kernels/absent.h"
+#include "kernels/attention_device.h"
 #include "kernels/reference.h"
 
 extern const ats_backend ats_backend_cpu; /* attention_cpu.c */

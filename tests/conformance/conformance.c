@@ -12,6 +12,14 @@ ats_bar_path conformance_path(void)
     return strcmp(conformance_backend->name, "reference") == 0 ? ATS_BAR_DOUBLE : ATS_BAR_FP32;
 }
 
+/* Keys of 16 bits go through matrix units on a device. */
+static ats_bar_path path_of(const problem_spec *spec)
+{
+    const char *name = conformance_backend->name;
+    const bool device = strcmp(name, "cuda") == 0 || strcmp(name, "cublas") == 0;
+    return device && spec->dtype != ATS_F32 ? ATS_BAR_SPLIT16 : conformance_path();
+}
+
 void conformance_check(report *r, const problem_spec *spec, int64_t n_edits)
 {
     char text[256];
@@ -21,6 +29,7 @@ void conformance_check(report *r, const problem_spec *spec, int64_t n_edits)
     ats_edit *edits;
     stats_set got, want;
     r->context = problem_spec_text(spec, text, sizeof text);
+    r->path = path_of(spec);
     problem_make(&arena, spec, &problem);
     assert_int_equal(ATS_NEW0(&arena, n_edits, &edits, NULL), ATS_OK);
     edits_make(&arena, &problem, spec->seed, n_edits, edits);

@@ -1,0 +1,40 @@
+// Launchers of the module's kernels: everything asynchronous on `stream`, nothing allocated.
+#pragma once
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "kernels/device.h"
+
+namespace ats {
+
+struct pass_args;
+
+// Shared memory of pass_mma depends on these.
+struct mma_shape {
+    int k_pitch, v_pitch; // elements
+    int q_halves;         // 2 where some view of the pass is not exact in 16 bits
+};
+
+// Warps of a block for so many lanes; 0: the shape does not fit shared_limit bytes.
+int mma_warps(const mma_shape &shape, int lanes, int64_t shared_limit);
+// 16-bit keys and values of one type.
+cudaError_t launch_mma(const pass_args &args, const mma_shape &shape, int pieces, int warps,
+                       cudaStream_t stream);
+// Any types, fp32 arithmetic; views give q.
+cudaError_t launch_simt(const pass_args &args, int pieces, cudaStream_t stream);
+// z holds q.k of every piece: logits in place.
+cudaError_t launch_logits(const pass_args &args, int pieces, cudaStream_t stream);
+// Sums of finished logits; weights go where `weights` points: fp32 [keys, lanes] per piece, or two
+// 16-bit halves of the values' type (binary16: times 2^15) one after the other.
+struct weight_args {
+    void *const *weights; // [pieces]
+    ats_device_type type;
+};
+cudaError_t launch_sums(const pass_args &args, const weight_args &weights, int pieces,
+                        cudaStream_t stream);
+// norm, log_norm and bad of values [keys, pitch]; bad rows are set to 0 in place.
+cudaError_t launch_norms(ats_device_type type, void *values, int64_t keys, int pitch, float *norm,
+                         float *log_norm, uint8_t *bad, cudaStream_t stream);
+
+} // namespace ats
