@@ -52,7 +52,7 @@ void ats_text_json(ats_text *text, const char *value)
 /* Words that some YAML readers take for a boolean, nothing or a number. */
 static bool is_ambiguous(const char *value)
 {
-    static const char *const words[] = {"true", "false", "yes", "no", "on", "off",
+    static const char *const words[] = {"true", "false", "yes", "no",  "on", "off",
                                         "null", "y",     "n",   "inf", "nan"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcasecmp(value, words[i]) == 0) return true;
@@ -69,6 +69,19 @@ void ats_text_scalar(ats_text *text, const char *value)
         ats_text_add(text, "%s", value);
     else
         ats_text_json(text, value);
+}
+
+void ats_text_shell(ats_text *text, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789_-./=+:,@%";
+    if (word[0] != '\0' && strspn(word, plain) == strlen(word)) {
+        ats_text_add(text, "%s", word);
+        return;
+    }
+    ats_text_add(text, "'");
+    for (; *word != '\0'; word++) ats_text_add(text, *word == '\'' ? "'\\''" : "%c", *word);
+    ats_text_add(text, "'");
 }
 
 ats_code ats_text_done(ats_text *text, const char **out)

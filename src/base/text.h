@@ -18,6 +18,8 @@ void ats_text_add(ats_text *text, const char *fmt, ...) ATS_PRINTF(2, 3);
 void ats_text_json(ats_text *text, const char *value);
 /* A YAML scalar: plain where that is safe for every reader, else double-quoted. */
 void ats_text_scalar(ats_text *text, const char *value);
+/* A word of a POSIX shell: plain where that is safe, else in single quotes. */
+void ats_text_shell(ats_text *text, const char *word);
 /* The finished text, "" when nothing was added. */
 ATS_MUST_CHECK ats_code ats_text_done(ats_text *text, const char **out);
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 typedef struct digest {
     ats_arena *arena;
     const ats_plan *plan;
@@ -128,32 +130,11 @@ static ats_code digest_gates(digest *d, const ats_verdict *verdict, ats_summary 
     return ATS_OK;
 }
 
-/* A word that needs no quotes stays as it is; the rest is quoted for a POSIX shell. */
 static ats_code shell_word(digest *d, const char *word, const char **out)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789_-./=+:,@%";
-    char *text = NULL;
-    if (word[0] != '\0' && strspn(word, plain) == strlen(word)) {
-        *out = word;
-        return ATS_OK;
-    }
-    ats_code rc = ATS_NEW(d->arena, 4 * strlen(word) + 3, &text, d->err);
-    if (rc != ATS_OK) return rc;
-    char *at = text;
-    *at++ = '\'';
-    for (; *word != '\0'; word++) {
-        if (*word == '\'') {
-            memcpy(at, "'\\''", 4);
-            at += 4;
-        } else {
-            *at++ = *word;
-        }
-    }
-    *at++ = '\'';
-    *at = '\0';
-    *out = text;
-    return ATS_OK;
+    ats_text text = {.arena = d->arena, .err = d->err};
+    ats_text_shell(&text, word);
+    return ats_text_done(&text, out);
 }
 
 /* The treatment cell where the target lost most; the first that ran when nothing is defined. */

@@ -36,7 +36,7 @@ static bool is_hidden(unsigned code)
            (code >= 0x2060 && code <= 0x206f) || code == 0xfeff;
 }
 
-void ats_html_escape(ats_text *page, const char *value)
+static void write_visible(ats_text *page, const char *value, bool markup)
 {
     const unsigned char *s = (const unsigned char *)value;
     while (*s != '\0') {
@@ -48,13 +48,17 @@ void ats_html_escape(ats_text *page, const char *value)
             ats_text_add(page, "\\x%02X", code);
         else if (is_hidden(code))
             ats_text_add(page, "\\u{%04X}", code);
-        else if (strchr("<>&\"'", (int)code) != NULL && code < 0x80)
+        else if (markup && strchr("<>&\"'", (int)code) != NULL && code < 0x80)
             ats_text_add(page, "&#%u;", code);
         else
             ats_text_add(page, "%.*s", length, (const char *)s);
         s += length > 0 ? length : 1;
     }
 }
+
+void ats_html_escape(ats_text *page, const char *value) { write_visible(page, value, true); }
+
+void ats_html_visible(ats_text *text, const char *value) { write_visible(text, value, false); }
 
 void ats_html_element(ats_text *page, const char *tag, const char *class_name, const char *value)
 {

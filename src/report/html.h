@@ -10,6 +10,8 @@
 #include "base/text.h"
 
 void ats_html_escape(ats_text *page, const char *value);
+/* The same without escaping markup: for terminals, JSON and CSV. */
+void ats_html_visible(ats_text *text, const char *value);
 /* <tag class="...">escaped value</tag>; class_name NULL: none. */
 void ats_html_element(ats_text *page, const char *tag, const char *class_name, const char *value);
 /* A number for people: 4 significant digits, "no number" glyph (an en dash) for NaN. */
