@@ -266,6 +266,7 @@ static ats_code add_model_axes(maker *m)
 {
     const ats_selection *selection = &m->plan->selection;
     int64_t *layers, *heads, *layer_scale, *head_scale;
+    double *scale;
     ats_code rc;
     ATS_TRY(add_i64(m, "layer", "layer", selection->n_layers, "1", "layer number in the model",
                     &layer_scale));
@@ -273,8 +274,13 @@ static ats_code add_model_axes(maker *m)
     ATS_TRY(add_i64(m, "layer_index", "layer", selection->n_layers, "1",
                     "layer number in the model", &layers));
     ATS_TRY(add_i64(m, "head_index", "head", selection->n_heads, "1", "query head number", &heads));
-    for (int64_t l = 0; l < selection->n_layers; l++)
-        layers[l] = layer_scale[l] = m->plan->captures[0]->layers[selection->layers[l]].index;
+    ATS_TRY(add_f64(m, "softmax_scale", "layer", selection->n_layers, "1",
+                    "factor of q.k in the base route, rotary magnitude factors included", &scale));
+    for (int64_t l = 0; l < selection->n_layers; l++) {
+        const ats_layer *at = &m->plan->captures[0]->layers[selection->layers[l]];
+        layers[l] = layer_scale[l] = at->index;
+        scale[l] = at->contract.scale;
+    }
     memcpy(heads, selection->heads, (size_t)selection->n_heads * sizeof *heads);
     memcpy(head_scale, selection->heads, (size_t)selection->n_heads * sizeof *heads);
 out:

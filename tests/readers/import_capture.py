@@ -165,6 +165,8 @@ def main():
         call("run", suite, "--capture", source, "-o", "want.h5")
         want = result_bytes("want.h5")
         assert any(x[0] for x in want.values()) and "log_mass_shift" in want
+        scale = g[f"layers/{layers[0]}"].attrs["scale"]
+        assert want["softmax_scale"] == ((1,), np.float64(scale).tobytes())
         for name in "abcd":
             with h5py.File(f"{name}.h5") as f:
                 same(g, f, name, layers)
