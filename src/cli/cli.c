@@ -1,3 +1,4 @@
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -124,6 +125,7 @@ static void wait_without_spinning(char **argv)
 int ats_cli_main(int argc, char **argv)
 {
     wait_without_spinning(argv);
+    signal(SIGXFSZ, SIG_IGN); /* a write past the limit on file sizes fails, and is told */
     ats_err err = {.code = ATS_OK};
     ats_code rc = flush_stdout(dispatch(argc, argv, &err), &err);
     if (rc != ATS_OK) print_error(&err);

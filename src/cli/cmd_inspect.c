@@ -67,7 +67,8 @@ static void print_capture(const ats_capture *capture)
     for (int64_t l = 0; l < capture->n_layers; l++) print_layer(&capture->layers[l]);
     if (capture->n_readouts > 0) {
         printf("  readouts:");
-        for (int64_t r = 0; r < capture->n_readouts; r++) printf(" %s", capture->readout_names[r]);
+        for (int64_t r = 0; r < capture->n_readouts; r++)
+            printf("%s %s", r > 0 ? "," : "", capture->readout_names[r]);
         putchar('\n');
     }
     for (int64_t s = 0; s < capture->n_samples; s++) print_sample(&capture->samples[s]);

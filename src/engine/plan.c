@@ -48,8 +48,8 @@ static ats_code check_one_checkpoint(ats_capture *const *captures, int64_t count
         if (strcmp(hash_a, hash_b) != 0)
             return ats_fail(err, ATS_E_INPUT,
                             "%s holds another checkpoint than %s (weights_hash %s, not %s): one "
-                            "run is one checkpoint; run each by itself with --capture and join "
-                            "the two results with `attnstress compare`",
+                            "run is one checkpoint; run each by itself with --capture and put "
+                            "the two results side by side with `attnstress compare`",
                             b->path, a->path, hash_b[0] ? hash_b : "none",
                             hash_a[0] ? hash_a : "none");
     }

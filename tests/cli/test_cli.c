@@ -1,5 +1,6 @@
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "cli/program.h"
@@ -117,6 +118,22 @@ static void a_full_disk_behind_stdout_is_a_failure(void **state)
     assert_says(p.out, "status 4");
 }
 
+/* The signal for it would kill the program and leave its part behind. */
+static void a_limit_on_file_sizes_is_a_full_disk(void **state)
+{
+    (void)state;
+    struct rlimit old;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
+    struct rlimit narrow = {.rlim_cur = 100 << 10, .rlim_max = old.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &narrow), 0);
+    program_run(&p, "run $SUITES/quickstart.yaml -o big.h5");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &old), 0);
+    assert_int_equal(p.status, 4);
+    assert_says(p.err, "big.h5", "File too large", "disk full");
+    assert_false(program_has(&p, "big.h5"));
+    assert_false(program_has(&p, "big.h5.tmp"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -125,6 +142,7 @@ int main(void)
         TEST(calls_say_what_they_must),
         TEST(short_options_join_their_values),
         TEST(a_full_disk_behind_stdout_is_a_failure),
+        TEST(a_limit_on_file_sizes_is_a_full_disk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
