@@ -134,6 +134,7 @@ static ats_code report(const ats_args *args, const ats_plan *plan, const ats_out
         fputs(text, stdout);
     }
     rc = verdict.code;
+    if (rc != ATS_OK) rc = ats_fail(err, rc, "%s", ""); /* no older sentence may be printed */
 out:
     return rc;
 }

@@ -38,10 +38,12 @@ static ats_dose_point point_of(const maker *m, int64_t c, int64_t twin, int64_t 
                         .rows = (double)m->outcome->cases[c].rows,
                         .margin = at(m, ATS_CURVE_MARGIN, c, l, h),
                         .control_log_retention = NAN,
-                        .control_log_odds = NAN};
+                        .control_log_odds = NAN,
+                        .control_margin = NAN};
     if (twin < 0 || m->outcome->cases[twin].status != ATS_CASE_OK) return p;
     p.control_log_retention = at(m, ATS_CURVE_SHIFT, twin, l, h);
     p.control_log_odds = at(m, ATS_CURVE_ODDS, twin, l, h);
+    p.control_margin = at(m, ATS_CURVE_MARGIN, twin, l, h);
     p.control_rows = (double)m->outcome->cases[twin].rows;
     return p;
 }
@@ -72,7 +74,7 @@ static void note_doses(const maker *m, const int64_t *cases, int64_t n, double *
     }
 }
 
-static void summarise(const maker *m, int64_t sample, const int64_t *cases, int64_t n,
+static void summarise(const maker *m, int64_t sample, bool depth, const int64_t *cases, int64_t n,
                       ats_dose_point *points, double *work, ats_dose_summary *out)
 {
     const int64_t n_layers = m->plan->shape.n_layers, n_heads = m->plan->shape.n_heads;
@@ -83,8 +85,9 @@ static void summarise(const maker *m, int64_t sample, const int64_t *cases, int6
                 const int64_t twin = m->plan->curves.twin[cases[i] % n_variants];
                 points[i] = point_of(m, cases[i], twin < 0 ? -1 : sample * n_variants + twin, l, h);
             }
-            out[l * n_heads + h] =
-                ats_dose_summarise(points, n, at(m, ATS_CURVE_BASE_MARGIN, sample, l, h), work);
+            const double base_margin = at(m, ATS_CURVE_BASE_MARGIN, sample, l, h);
+            out[l * n_heads + h] = depth ? ats_dose_positions(points, n, work)
+                                         : ats_dose_summarise(points, n, base_margin, work);
         }
 }
 
@@ -107,12 +110,13 @@ ats_code ats_curves_make(ats_arena *arena, const ats_plan *plan, const ats_outco
     ATS_TRY(ATS_NEW(arena, made.count, &high, err));
     ATS_TRY(ATS_NEW(arena, room, &points, err));
     ATS_TRY(ATS_NEW(arena, room, &cases, err));
-    ATS_TRY(ATS_NEW(arena, 3 * room, &work, err));
+    ATS_TRY(ATS_NEW(arena, 4 * room, &work, err));
     for (int64_t c = 0; c < made.count; c++) {
         const int64_t sample = c / groups->count;
         const int64_t n = runs(&m, sample, &groups->items[c % groups->count], cases);
         note_doses(&m, cases, n, &doses[c], &low[c], &high[c]);
-        summarise(&m, sample, cases, n, points, work, made.cells + c * cells);
+        summarise(&m, sample, groups->items[c % groups->count].depth, cases, n, points, work,
+                  made.cells + c * cells);
     }
     made.doses = doses;
     made.dose_min = low;

@@ -19,6 +19,7 @@ typedef struct ats_curve_group {
     ats_position_mode mode;
     const char *id;        /* a variant's id without dose and replicate */
     const char *dose_name; /* parameter on the dose axis */
+    bool depth;            /* which is a depth of the context: a position curve */
     int64_t n_variants;
     const int64_t *variants; /* [n_variants] treatment arms, ascending */
 } ats_curve_group;

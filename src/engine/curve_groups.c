@@ -120,6 +120,11 @@ static ats_code curve_id(ats_arena *arena, const char *id, const char *dose, con
     return ATS_OK;
 }
 
+static bool is_depth(const char *name)
+{
+    return strcmp(name, "depth") == 0 || strcmp(name, "to") == 0;
+}
+
 static ats_code make_group(ats_arena *arena, const grouping *g, const item *items, int64_t n,
                            ats_curve_group *out, ats_err *err)
 {
@@ -131,6 +136,7 @@ static ats_code make_group(ats_arena *arena, const grouping *g, const item *item
         .mode = first->mode,
         .dose_name = family_of(g->suite, first)->params[g->dose_param[first->perturbation]].name,
         .n_variants = n};
+    out->depth = is_depth(out->dose_name);
     ATS_TRY(ATS_NEW(arena, n, &variants, err));
     for (int64_t i = 0; i < n; i++) variants[i] = items[i].variant;
     out->variants = variants;

@@ -16,6 +16,9 @@ static double control(const ats_dose_summary *s) { return s->control_half_dose; 
 static double breakdown(const ats_dose_summary *s) { return s->breakdown_dose; }
 static double excess(const ats_dose_summary *s) { return s->excess; }
 static double over(const ats_dose_summary *s) { return s->excess_over_control; }
+static double dip(const ats_dose_summary *s) { return s->position_dip; }
+static double margin_dip(const ats_dose_summary *s) { return s->position_margin_dip; }
+static double lowest(const ats_dose_summary *s) { return s->position_lowest; }
 static int half_flag(const ats_dose_summary *s) { return (int)s->half_dose_censored; }
 static int control_flag(const ats_dose_summary *s) { return (int)s->control_half_dose_censored; }
 static int breakdown_flag(const ats_dose_summary *s) { return (int)s->breakdown_dose_censored; }
@@ -49,6 +52,16 @@ static const numbers table[] = {
      excess, NULL},
     {"excess_over_control", "nats", "log retention beyond the control twin's",
      "mean over log dose of log retention - log retention of the control twin", over, NULL},
+    {"position_dip", "nats", "how much less mass the target keeps in the middle than at the ends",
+     "where the dose is a depth of the context: mean of both ends - least of the middle, of "
+     "log mass' - log mass with the control twin's curve taken out",
+     dip, NULL},
+    {"position_margin_dip", "nats", "the same for the margin",
+     "mean of both ends - least of the middle, of the target's margin with the control twin's "
+     "curve taken out",
+     margin_dip, NULL},
+    {"position_lowest", "1", "depth of the least mass", "depth, between the ends, of that least",
+     lowest, NULL},
 };
 enum { N_NUMBERS = sizeof table / sizeof table[0] };
 

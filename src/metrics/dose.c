@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "metrics/position.h"
+
 static int by_dose(const void *a, const void *b)
 {
     const double x = ((const ats_dose_point *)a)->dose, y = ((const ats_dose_point *)b)->dose;
@@ -209,10 +211,49 @@ static double log_ratio(const ats_dose_point *points, int64_t n, bool control)
     return odds - log(rows);
 }
 
+static ats_dose_summary undefined(void)
+{
+    const double nan = (double)NAN;
+    return (ats_dose_summary){.competition_strength = nan,
+                              .row_tolerance = nan,
+                              .half_dose = nan,
+                              .control_half_dose = nan,
+                              .breakdown_dose = nan,
+                              .excess = nan,
+                              .excess_over_control = nan,
+                              .position_dip = nan,
+                              .position_margin_dip = nan,
+                              .position_lowest = nan};
+}
+
+/* What is left when the twin is taken out; a point without a twin stays as it is. */
+static double beyond(double value, double control)
+{
+    return isnan(control) ? value : value - control;
+}
+
+ats_dose_summary ats_dose_positions(const ats_dose_point *points, int64_t n, double *work)
+{
+    ats_dose_summary out = undefined();
+    double *depth = work, *value = work + n;
+    ats_position_curve curve;
+    for (int64_t i = 0; i < n; i++) {
+        depth[i] = points[i].dose;
+        value[i] = beyond(points[i].log_retention, points[i].control_log_retention);
+        out.doses += !isnan(value[i]);
+    }
+    curve = ats_position_summarise(depth, value, n, work + 2 * n);
+    out.position_dip = curve.dip;
+    out.position_lowest = curve.lowest;
+    for (int64_t i = 0; i < n; i++) value[i] = beyond(points[i].margin, points[i].control_margin);
+    out.position_margin_dip = ats_position_summarise(depth, value, n, work + 2 * n).dip;
+    return out;
+}
+
 ats_dose_summary ats_dose_summarise(ats_dose_point *points, int64_t n, double base_margin,
                                     double *work)
 {
-    ats_dose_summary out = {.half_dose = (double)NAN};
+    ats_dose_summary out = undefined();
     columns c = {.dose = work, .retention = work + n};
     if (n > 0) qsort(points, (size_t)n, sizeof *points, by_dose);
     const double treatment = log_ratio(points, n, false), control = log_ratio(points, n, true);

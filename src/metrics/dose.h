@@ -16,7 +16,8 @@ typedef struct ats_dose_point {
     double log_odds;      /* log(n r), nats */
     double rows;          /* n: rows inserted */
     double margin;        /* of the target, nats */
-    double control_log_retention, control_log_odds, control_rows; /* the twin at this dose */
+    /* of the control twin at this dose */
+    double control_log_retention, control_log_odds, control_rows, control_margin;
 } ats_dose_point;
 
 /* Where a crossing lies against the grid of doses. */
@@ -38,12 +39,21 @@ typedef struct ats_dose_summary {
     double excess;              /* mean over log dose of retention - law */
     double excess_over_control; /* mean over log dose of log retention - the twin's, nats */
     int64_t doses;              /* distinct doses with a defined retention */
+    /* Only where the axis is a depth, and then nothing above: dips with the twin's curve taken out
+     */
+    double position_dip;        /* of the target's log mass, nats */
+    double position_margin_dip; /* of its margin, nats */
+    double position_lowest;     /* depth of the least log mass between the ends */
 } ats_dose_summary;
 
 /* points: [n] in any order; replicates share a dose and are averaged in place; sorts them.
- * base_margin: of the target without any edit, nats; NaN: unknown. work: [3 n] room. */
+ * base_margin: of the target without any edit, nats; NaN: unknown. work: [4 n] room. */
 ats_dose_summary ats_dose_summarise(ats_dose_point *points, int64_t n, double base_margin,
                                     double *work);
+
+/* The same where the dose is a depth of the context. Without a control twin nothing is taken out.
+ */
+ats_dose_summary ats_dose_positions(const ats_dose_point *points, int64_t n, double *work);
 
 /* Dose at which a falling curve crosses `level`: the curve is first made monotone (weighted pools
  * of adjacent violators, Ayer et al. 1955), then interpolated linearly in logit(value) against log

@@ -1,8 +1,8 @@
 #include <string.h>
 
 #include "perturb/families.h"
+#include "perturb/mask.h"
 #include "perturb/params.h"
-#include "perturb/script.h"
 #include "perturb/target.h"
 
 enum { RECENT_ROWS = 64 };
@@ -109,20 +109,6 @@ static int64_t width_or(const ats_build *ctx, int64_t standard)
     return isnan(ats_arg(ctx, "width")) ? standard : ats_arg_int(ctx, "width");
 }
 
-static ats_code hide_random(const ats_build *ctx, const mask *m, int64_t count, const char *purpose,
-                            ats_err *err)
-{
-    ats_rng rng = ats_place_stream(ctx, purpose);
-    int64_t *rows = NULL;
-    ats_code rc;
-    ATS_TRY(ATS_NEW(ctx->arena, m->cap, &rows, err));
-    for (int64_t i = 0; i < m->cap; i++) rows[i] = i;
-    ats_rng_choose(&rng, rows, m->cap, count);
-    for (int64_t i = 0; i < count; i++) m->hidden[rows[i]] = 1;
-out:
-    return rc;
-}
-
 static ats_code hide_slide(const ats_build *ctx, const mask *m, ats_err *err)
 {
     const int64_t width = ats_arg_int(ctx, "width");
@@ -173,7 +159,8 @@ static ats_code hide_pattern(const ats_build *ctx, const mask *m, ats_built *out
     if (strcmp(pattern, "random") == 0) {
         const double keep = ats_arg(ctx, "keep");
         out->dose = keep;
-        return hide_random(ctx, m, llround((1 - keep) * (double)m->cap), "random mask", err);
+        return ats_mask_random(ctx, llround((1 - keep) * (double)m->cap), "random mask", m->hidden,
+                               err);
     }
     if (around || outside) {
         const ats_span *span = ats_target_find(ctx, out);
@@ -193,60 +180,6 @@ static ats_code hide_pattern(const ats_build *ctx, const mask *m, ats_built *out
     return ATS_OK;
 }
 
-static bool all_heads_have_sinks(const ats_layer *layer)
-{
-    if (layer->sink == NULL) return false;
-    for (int64_t h = 0; h < layer->n_q_heads; h++)
-        if (!isfinite(layer->sink[h])) return false;
-    return true;
-}
-
-static bool sees_a_key(const ats_build *ctx, int64_t p, const uint8_t *hidden)
-{
-    const ats_sample *sample = ctx->sample;
-    const ats_probe *probe = &sample->probes[p];
-    const uint8_t *keep = ctx->attention != NULL ? ctx->attention->keep : NULL;
-    for (int64_t i = sample->n_keys - 1; i >= 0; i--) {
-        if (hidden[i] || (keep != NULL && !keep[p * sample->n_keys + i])) continue;
-        if (sample->segment != NULL && probe->index >= 0 &&
-            sample->segment[i] != sample->segment[probe->index])
-            continue;
-        if (ats_legal_position(&ctx->layer->contract, probe->position, sample->position[i]))
-            return true;
-    }
-    return false;
-}
-
-static ats_code check_visible(const ats_build *ctx, const uint8_t *hidden, ats_err *err)
-{
-    if (all_heads_have_sinks(ctx->layer)) return ATS_OK;
-    for (int64_t i = 0; i < ats_probe_count(ctx); i++) {
-        const int64_t p = ats_probe_at(ctx, i);
-        if (!sees_a_key(ctx, p, hidden))
-            return ats_fail(err, ATS_E_SUITE,
-                            "mask_window: pattern %s leaves probe %lld at position %lld no key to "
-                            "attend to, and layer %lld has no sinks; hide fewer rows",
-                            ats_arg_text(ctx, "pattern"), (long long)p,
-                            (long long)ctx->sample->probes[p].position,
-                            (long long)ctx->layer->index);
-    }
-    return ATS_OK;
-}
-
-static ats_code emit(const ats_build *ctx, const mask *m, ats_built *out, ats_err *err)
-{
-    ats_script script = ats_script_begin(ctx->arena, ctx->sample->n_keys);
-    ats_code rc;
-    for (int64_t i = 0, stop; i < m->cap; i = stop) {
-        stop = i + 1;
-        while (stop < m->cap && m->hidden[stop] == m->hidden[i]) stop++;
-        if (m->hidden[i]) ATS_TRY(ats_script_hide(&script, i, stop, err));
-    }
-    rc = ats_script_emit(&script, &out->edit, err);
-out:
-    return rc;
-}
-
 static ats_code layout(const ats_build *ctx, ats_built *out, ats_err *err)
 {
     mask m = {.cap = ats_row_cap(ctx)};
@@ -258,10 +191,10 @@ static ats_code layout(const ats_build *ctx, ats_built *out, ats_err *err)
     if (ctx->arm == ATS_ARM_CONTROL) {
         for (int64_t i = 0; i < m.cap; i++) count += m.hidden[i];
         memset(m.hidden, 0, (size_t)ctx->sample->n_keys);
-        ATS_TRY(hide_random(ctx, &m, count, "control mask", err));
+        ATS_TRY(ats_mask_random(ctx, count, "control mask", m.hidden, err));
     }
-    ATS_TRY(check_visible(ctx, m.hidden, err));
-    rc = emit(ctx, &m, out, err);
+    ATS_TRY(ats_mask_check(ctx, m.hidden, ats_arg_text(ctx, "pattern"), err));
+    rc = ats_mask_emit(ctx, m.hidden, out, err);
 out:
     return rc;
 }
@@ -272,7 +205,7 @@ const ats_family ats_family_mask_window = {
     .params = params,
     .n_params = ATS_COUNT(params),
     .dose = "width",
-    .doses = (const char *const[]){"keep", "block", NULL},
+    .doses = (const char *const[]){"block", NULL},
     .has_control = true,
     .has_positions = false,
     .check = check,

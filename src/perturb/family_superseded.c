@@ -148,6 +148,7 @@ const ats_family ats_family_superseded = {
     .params = params,
     .n_params = ATS_COUNT(params),
     .dose = "versions",
+    .doses = (const char *const[]){"to", NULL},
     .has_control = true,
     .has_positions = true,
     .check = check,

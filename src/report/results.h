@@ -151,7 +151,8 @@ typedef struct ats_result_curves {
     const double *doses, *dose_min, *dose_max;                                           /* [n] */
     const int64_t *of_case; /* [n_cases] curve that a case is a point of, -1: none */
     const double *competition_strength, *row_tolerance, *half_dose, *control_half_dose,
-        *breakdown_dose, *excess, *excess_over_control;
+        *breakdown_dose, *excess, *excess_over_control, *position_dip, *position_margin_dip,
+        *position_lowest;
     const int8_t *half_dose_censored, *control_half_dose_censored, *breakdown_dose_censored;
 } ats_result_curves;
 ATS_MUST_CHECK ats_code ats_result_curves_read(ats_result_file *file, ats_arena *arena,

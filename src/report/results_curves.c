@@ -138,6 +138,9 @@ static ats_code read_cells(curve_reader *r, ats_result_curves *out)
     ATS_TRY(flags(r, "breakdown_dose_censored", &out->breakdown_dose_censored));
     ATS_TRY(numbers(r, "excess", &out->excess));
     ATS_TRY(numbers(r, "excess_over_control", &out->excess_over_control));
+    ATS_TRY(numbers(r, "position_dip", &out->position_dip));
+    ATS_TRY(numbers(r, "position_margin_dip", &out->position_margin_dip));
+    ATS_TRY(numbers(r, "position_lowest", &out->position_lowest));
 out:
     return rc;
 }

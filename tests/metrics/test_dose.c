@@ -28,7 +28,7 @@ static void the_law_gives_its_half_dose_on_any_grid(void **state)
         ats_rng rng = ats_rng_stream(99, "s", "v", seed, 0, "dose");
         const double r = exp(-4 * ats_rng_unit(&rng)), control = r * ats_rng_unit(&rng);
         ats_dose_point points[12];
-        double work[36], dose = (0.05 + 0.05 * ats_rng_unit(&rng)) / r;
+        double work[48], dose = (0.05 + 0.05 * ats_rng_unit(&rng)) / r;
         for (int i = 0; i < 12; i++) {
             points[(i * 5) % 12] = law_point(dose, r, control);
             dose *= 1.5 + 2 * ats_rng_unit(&rng);
@@ -47,7 +47,7 @@ static void a_grid_that_never_crosses_is_censored(void **state)
 {
     (void)state;
     ats_dose_point points[3];
-    double work[9];
+    double work[12];
     for (int i = 0; i < 3; i++) points[i] = law_point(pow(2, i), 0.01, 0.001);
     ats_dose_summary s = ats_dose_summarise(points, 3, 1, work);
     assert_int_equal(s.half_dose_censored, ATS_CENSORED_RIGHT);
@@ -115,7 +115,7 @@ static void breakdown_is_the_first_dose_below_zero(void **state)
 {
     (void)state;
     ats_dose_point points[3];
-    double work[9];
+    double work[12];
     const double margin[] = {2, 0.5, -0.25};
     for (int i = 0; i < 3; i++) {
         points[i] = law_point(pow(3, i), 0.1, 0.1);
@@ -137,7 +137,7 @@ static void replicates_are_pooled(void **state)
 {
     (void)state;
     ats_dose_point points[2] = {law_point(2, 1, 1), law_point(2, 3, 1)};
-    double work[6];
+    double work[8];
     points[0].log_retention = -1;
     points[1].log_retention = -3;
     const ats_dose_summary s = ats_dose_summarise(points, 2, 1, work);

@@ -40,15 +40,15 @@ static void every_family_stands_in_the_table_once(void **state)
     (void)state;
     static const char *const kinds[] = {
         "distractors", "duplicates",   "superseded",  "high_norm", "mask_window", "payload_swap",
-        "key_replace", "query_rotate", "temperature", "normalise", "noise"};
+        "key_replace", "query_rotate", "temperature", "normalise", "noise",       "kv_evict"};
     int64_t count = 0;
     const ats_family *const *families = ats_families(&count);
-    assert_int_equal(count, 11);
+    assert_int_equal(count, 12);
     for (int64_t i = 0; i < count; i++) {
         assert_string_equal(families[i]->kind, kinds[i]);
         assert_ptr_equal(ats_family_find(kinds[i]), families[i]);
         assert_non_null(families[i]->layout);
-        assert_int_equal(families[i]->has_control, i < 5);
+        assert_int_equal(families[i]->has_control, i < 5 || i == count - 1);
         assert_int_equal(families[i]->has_positions, i < 4);
     }
     assert_null(ats_family_find("distractor"));
