@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "capture/import_model.h"
 #include "capture/writer.h"
+#include "h5/file.h"
 
 static ats_code write_samples(ats_import_model *m, ats_capture_writer *writer, ats_err *err)
 {
@@ -17,7 +18,11 @@ static ats_code write_samples(ats_import_model *m, ats_capture_writer *writer, a
         ATS_TRY(ats_capture_begin_sample(writer, &m->meta.samples[s], err));
         for (int64_t l = 0; l < m->meta.n_layers; l++) {
             ats_attention a = {0};
-            ATS_TRY(ats_import_load(m, s, l, &a, err));
+            rc = ats_import_load(m, s, l, &a, err);
+            if (rc != ATS_OK) {
+                rc = ats_prepend(err, rc, "%s", m->header->path);
+                goto out;
+            }
             rc = ats_capture_add_layer(writer, &m->meta.samples[s], &a, err);
             ats_attention_fini(&a);
             if (rc != ATS_OK) goto out;
@@ -66,6 +71,16 @@ static void note_unused(ats_import_model *m)
     }
 }
 
+/* What the writer refuses to replace (a folder, a file that is no HDF5, one in use) is refused
+ * before anything is read; the finished file only takes the name. */
+static ats_code check_output(const char *output, ats_err *err)
+{
+    ats_h5_file file = {0};
+    const ats_code rc = ats_h5_create(output, &file, err);
+    ats_h5_close(&file);
+    return rc;
+}
+
 /* The capture under a name beside the output's, which it takes when everything is right. */
 static ats_code produce(ats_import_model *m, const char *output, ats_err *err)
 {
@@ -81,12 +96,23 @@ static ats_code produce(ats_import_model *m, const char *output, ats_err *err)
     return rc;
 }
 
+static ats_code make_model(ats_import_model *m, ats_err *err)
+{
+    ats_code rc;
+    ATS_TRY(ats_import_make_layers(m, err));
+    ATS_TRY(ats_import_make_samples(m, err));
+    rc = ats_import_make_readouts(m, err);
+out:
+    return rc == ATS_OK ? rc : ats_prepend(err, rc, "%s", m->header->path);
+}
+
 ats_code ats_import(const ats_import_options *options, ats_arena *arena, ats_import_report *out,
                     ats_err *err)
 {
     ats_import_header header;
     ats_import_model m = {.header = &header, .arena = arena, .set = {.arena = arena}};
     ats_code rc;
+    ATS_TRY(check_output(options->output, err));
     ATS_TRY(ats_import_header_read(options->header, arena, &header, err));
     ATS_TRY(ats_import_open(&m.set, options->files, options->n_files, err));
     m.meta = (ats_capture){.model_id = header.model_id,
@@ -95,9 +121,7 @@ ats_code ats_import(const ats_import_options *options, ats_arena *arena, ats_imp
                            .tokenizer_hash = header.tokenizer_hash,
                            .created = header.created,
                            .producer = options->producer};
-    ATS_TRY(ats_import_make_layers(&m, err));
-    ATS_TRY(ats_import_make_samples(&m, err));
-    ATS_TRY(ats_import_make_readouts(&m, err));
+    ATS_TRY(make_model(&m, err));
     ATS_TRY(produce(&m, options->output, err));
     note_unused(&m);
     m.report.n_layers = m.meta.n_layers;

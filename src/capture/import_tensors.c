@@ -100,11 +100,11 @@ static ats_code fail_missing(const ats_import_set *set, const char *key, const c
         used += n > 0 ? (size_t)n : 0;
     }
     return ats_fail(err, ATS_E_INPUT,
-                    "no file holds the tensor %.*s (names.%s of the header)%s%.100s%s; the files "
-                    "hold %lld: %s%s",
-                    SHOWN, name, key, near != NULL ? "; did you mean " : "",
-                    near != NULL ? near : "", near != NULL ? "?" : "", (long long)set->n_tensors,
-                    listed, set->n_tensors > NAMED ? ", ..." : "");
+                    "no file holds the tensor %.*s (names.%s of the header); %s%.100s%s files hold "
+                    "%lld: %s%s",
+                    SHOWN, name, key, near != NULL ? "did you mean " : "the",
+                    near != NULL ? near : "", near != NULL ? "? The" : "",
+                    (long long)set->n_tensors, listed, set->n_tensors > NAMED ? ", ..." : "");
 }
 
 ats_code ats_import_find(ats_import_set *set, const char *key, const char *pattern,

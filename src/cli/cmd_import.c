@@ -1,5 +1,3 @@
-#include <math.h>
-
 #include "base/log.h"
 #include "capture/import.h"
 #include "cli/command.h"
