@@ -73,6 +73,15 @@ static const golden calls[] = {
     {"doctor", 0, {"backends (auto takes", "reference", "cublas", "file locking"}, {""}},
     {"doctor --json", 0, {"\"backends\"", "\"reason\"", "\"plugin_path\""}, {""}},
     {"schema", 0, {"\"$schema\"", "draft-07"}, {""}},
+    {"import -h", 0, {"usage: attnstress import HEADER.yaml TENSORS...", "--output"}, {""}},
+    {"import h.yaml -o x.h5", 3, {""}, {"import needs HEADER.yaml TENSORS..."}},
+    {"import h.yaml t.npy", 3, {""}, {"import needs --output CAPTURE"}},
+    {"import h.yaml t.npy -o x.h5", 3, {""}, {"h.yaml"}},
+    {"import $SUITES/../tests/golden/import/no-scale.yaml "
+     "$SUITES/../tests/golden/import/tensors.safetensors -o x.h5; echo $?; ls -a",
+     0,
+     {"3\n"},
+     {"no-scale.yaml:5:5: error", "lacks the key 'scale'"}},
 };
 
 static void check_words(const char *text, const char *const *words, const char *line,
