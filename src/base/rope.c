@@ -60,6 +60,11 @@ static bool make_table(ats_turns *turns, const ats_rope *rope)
 {
     const int64_t each = 2 * rope->pairs * (int64_t)sizeof(float);
     int64_t slots = 16;
+    if (turns->slots > 0 && turns->pairs == rope->pairs) {
+        memset(turns->used, 0, (size_t)turns->slots);
+        turns->inv_freq = rope->inv_freq;
+        return true;
+    }
     while (2 * slots * each <= TABLE_BYTES) slots *= 2;
     ats_turns_fini(turns);
     ats_code rc;

@@ -77,15 +77,16 @@ typedef struct ats_capture {
 /* Tensors of one sample and layer. */
 typedef struct ats_attention {
     ats_dtype q_dtype, k_dtype, v_dtype;
-    void *q;        /* [n_q_heads, n_probes, d_qk] */
-    void *k;        /* [n_kv_heads, n_keys, d_qk] */
-    void *v;        /* [n_kv_heads, n_keys, d_v] */
-    uint8_t *keep;  /* [n_probes, n_keys] or NULL; 1: may attend */
-    float *bias;    /* [bias_heads, n_probes, n_keys] or NULL; logit units */
-    int64_t bias_heads; /* 1 or n_q_heads */
-    float *out;     /* [n_q_heads, n_probes, d_v] or NULL */
-    float *lse;     /* [n_q_heads, n_probes] or NULL; nats */
-    size_t bytes;   /* of all of the above */
+    void *q;               /* [n_q_heads, n_probes, d_qk] */
+    int64_t first_kv_head; /* k and v hold key heads from this one on */
+    void *k;               /* [n_kv_heads - first_kv_head or fewer, n_keys, d_qk] */
+    void *v;               /* [the same, n_keys, d_v] */
+    uint8_t *keep;         /* [n_probes, n_keys] or NULL; 1: may attend */
+    float *bias;           /* [bias_heads, n_probes, n_keys] or NULL; logit units */
+    int64_t bias_heads;    /* 1 or n_q_heads */
+    float *out;            /* [n_q_heads, n_probes, d_v] or NULL */
+    float *lse;            /* [n_q_heads, n_probes] or NULL; nats */
+    size_t bytes;          /* of all of the above */
 } ats_attention;
 
 /* Opens and checks everything but the tensors. Errors name file, dataset path and reason. */
@@ -96,6 +97,10 @@ void ats_capture_close(ats_capture *capture);
  * key and has no sink, is an error naming tensor, row and column. */
 ATS_MUST_CHECK ats_code ats_attention_load(const ats_capture *capture, int64_t sample,
                                            int64_t layer, ats_attention *out, ats_err *err);
+/* The same with k and v of key heads [first, first + count) alone: only their chunks are read. */
+ATS_MUST_CHECK ats_code ats_attention_load_heads(const ats_capture *capture, int64_t sample,
+                                                 int64_t layer, int64_t first, int64_t count,
+                                                 ats_attention *out, ats_err *err);
 void ats_attention_fini(ats_attention *attention);
 
 /* May probe row (position pos_q, own key index or -1) of this sample see key i of this layer:

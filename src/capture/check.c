@@ -91,9 +91,9 @@ static ats_code scan_keys(void *ctx, int64_t index, int worker, ats_err *err)
     for (int64_t i = first; i < stop; i++) {
         if (!s->seen[i]) continue;
         int64_t column = bad_column(a->k_dtype, a->k, head * n + i, s->layer->d_qk);
-        if (column >= 0) return row_fail(s, "k", head, i, column, err);
+        if (column >= 0) return row_fail(s, "k", a->first_kv_head + head, i, column, err);
         column = bad_column(a->v_dtype, a->v, head * n + i, s->layer->d_v);
-        if (column >= 0) return row_fail(s, "v", head, i, column, err);
+        if (column >= 0) return row_fail(s, "v", a->first_kv_head + head, i, column, err);
     }
     return ATS_OK;
 }
@@ -150,7 +150,7 @@ static ats_code scan_probe(const scan *s, int64_t probe, uint8_t *seen, ats_err 
 
 ats_code ats_capture_check_visible(const ats_capture *capture, const ats_layer *layer,
                                    const ats_sample *sample, const ats_attention *attention,
-                                   ats_err *err)
+                                   int64_t kv_heads, ats_err *err)
 {
     uint8_t *seen = calloc((size_t)sample->n_keys, 1);
     scan s = {capture, layer, sample, attention, seen};
@@ -162,7 +162,7 @@ ats_code ats_capture_check_visible(const ats_capture *capture, const ats_layer *
         ATS_TRY(scan_probe(&s, probe, seen, err));
     ATS_TRY(scan_queries(&s, err));
     const int64_t blocks = (sample->n_keys + ROWS_PER_ITEM - 1) / ROWS_PER_ITEM;
-    rc = ats_parallel_for(layer->n_kv_heads * blocks, scan_keys, &s, err);
+    rc = ats_parallel_for(kv_heads * blocks, scan_keys, &s, err);
 out:
     free(seen);
     return rc;

@@ -128,10 +128,10 @@ ats_code ats_capture_check_tensors(capture_file *file, const char *sample_group,
     return refuse_unstated_mask(file, group, err);
 }
 
-static ats_code allocate(const ats_h5_dataset *dataset, size_t element, void **out, size_t *total,
-                         ats_err *err)
+static ats_code allocate(const ats_h5_dataset *dataset, int64_t elements, size_t element,
+                         void **out, size_t *total, ats_err *err)
 {
-    const size_t bytes = (size_t)dataset->count * element;
+    const size_t bytes = (size_t)elements * element;
     void *memory = aligned_alloc(64, (bytes + 64) & ~(size_t)63);
     if (memory == NULL)
         return ats_h5_fail(err, ATS_E_MEMORY, dataset->file, dataset->name,
@@ -141,9 +141,14 @@ static ats_code allocate(const ats_h5_dataset *dataset, size_t element, void **o
     return ATS_OK;
 }
 
+/* The key heads that k and v are wanted of, as boxes. */
+typedef struct heads {
+    int64_t start[3], extent[2][3]; /* of k and v */
+} heads;
+
 /* Memory for one tensor, and the job that fills it. */
 static ats_code place(capture_file *file, int which, const ats_h5_dataset *dataset,
-                      ats_attention *a, ats_h5_job *job, ats_err *err)
+                      const heads *wanted, ats_attention *a, ats_h5_job *job, ats_err *err)
 {
     void **const words[] = {[Q] = &a->q, [K] = &a->k, [V] = &a->v};
     ats_dtype *const dtypes[] = {[Q] = &a->q_dtype, [K] = &a->k_dtype, [V] = &a->v_dtype};
@@ -155,7 +160,10 @@ static ats_code place(capture_file *file, int which, const ats_h5_dataset *datas
         ATS_TRY(ats_capture_dtype(file, dataset, dtypes[which], err));
         element = ats_dtype_size(*dtypes[which]);
     }
-    ATS_TRY(allocate(dataset, element, &memory, &a->bytes, err));
+    const bool part = which == K || which == V;
+    const int64_t *extent = part ? wanted->extent[which - K] : NULL;
+    const int64_t elements = part ? extent[0] * extent[1] * extent[2] : dataset->count;
+    ATS_TRY(allocate(dataset, elements, element, &memory, &a->bytes, err));
     if (which <= V)
         *words[which] = memory;
     else if (which == KEEP)
@@ -163,22 +171,25 @@ static ats_code place(capture_file *file, int which, const ats_h5_dataset *datas
     else
         *floats[which] = memory;
     if (which == BIAS) a->bias_heads = dataset->extent[0];
-    *job =
-        (ats_h5_job){.dataset = dataset, .sparse = which == KEEP || which == BIAS, .out = memory};
+    *job = (ats_h5_job){.dataset = dataset,
+                        .start = part ? wanted->start : NULL,
+                        .count = extent,
+                        .sparse = which == KEEP || which == BIAS,
+                        .out = memory};
 out:
     return rc;
 }
 
 /* Everything that is stored as it is kept goes through one pass; other floats are converted. */
-static ats_code read_tensors(capture_file *file, const ats_h5_dataset *open, ats_attention *a,
-                             ats_err *err)
+static ats_code read_tensors(capture_file *file, const ats_h5_dataset *open, const heads *wanted,
+                             ats_attention *a, ats_err *err)
 {
     ats_h5_job jobs[TENSORS];
     int64_t n = 0;
     ats_code rc;
     for (int i = 0; i < TENSORS; i++) {
         if (open[i].id == 0) continue;
-        ATS_TRY(place(file, i, &open[i], a, &jobs[n], err));
+        ATS_TRY(place(file, i, &open[i], wanted, a, &jobs[n], err));
         if (i > KEEP && open[i].type != ATS_H5_F32)
             ATS_TRY(ats_h5_read(&open[i], NULL, NULL, ATS_H5_F32, jobs[n].out, err));
         else
@@ -194,19 +205,28 @@ out:
 ats_code ats_attention_load(const ats_capture *capture, int64_t sample, int64_t layer,
                             ats_attention *out, ats_err *err)
 {
+    return ats_attention_load_heads(capture, sample, layer, 0, capture->layers[layer].n_kv_heads,
+                                    out, err);
+}
+
+ats_code ats_attention_load_heads(const ats_capture *capture, int64_t sample, int64_t layer,
+                                  int64_t first, int64_t count, ats_attention *out, ats_err *err)
+{
     capture_file *file = capture->file;
     const ats_sample *s = &capture->samples[sample];
     const ats_layer *l = &capture->layers[layer];
     const tensors want = tensors_of(s, l);
     ats_h5_dataset open[TENSORS] = {{.id = 0}};
-    ats_attention a = {.bytes = 0};
+    const heads wanted = {.start = {first, 0, 0},
+                          .extent = {{count, s->n_keys, l->d_qk}, {count, s->n_keys, l->d_v}}};
+    ats_attention a = {.first_kv_head = first};
     char group[128];
     ats_code rc;
     layer_group(file->sample_groups[sample], l, group);
     for (int i = 0; i < TENSORS; i++)
         ATS_TRY(tensor_open(file, group, &want.at[i], i, l, &open[i], err));
-    ATS_TRY(read_tensors(file, open, &a, err));
-    ATS_TRY(ats_capture_check_visible(capture, l, s, &a, err));
+    ATS_TRY(read_tensors(file, open, &wanted, &a, err));
+    ATS_TRY(ats_capture_check_visible(capture, l, s, &a, count, err));
     *out = a;
 out:
     for (int i = 0; i < TENSORS; i++) ats_h5_dataset_close(&open[i]);

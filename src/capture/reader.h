@@ -68,10 +68,12 @@ ATS_MUST_CHECK ats_code ats_capture_check_tensors(struct ats_capture_file *file,
                                                   const char *sample_group,
                                                   const ats_sample *sample, const ats_layer *layer,
                                                   ats_err *err);
-/* Non-finite numbers that a probe can see, and probes that see nothing. */
+/* Non-finite numbers that a probe can see, and probes that see nothing; k and v hold so many key
+ * heads. */
 ATS_MUST_CHECK ats_code ats_capture_check_visible(const ats_capture *capture,
                                                   const ats_layer *layer, const ats_sample *sample,
-                                                  const ats_attention *attention, ats_err *err);
+                                                  const ats_attention *attention, int64_t kv_heads,
+                                                  ats_err *err);
 /* The segment of a probe: its own token's, or without one that of the last key at or before it. */
 int32_t ats_capture_probe_segment(const ats_sample *sample, int64_t probe);
 /* XXH128 over the file's bytes, in hex. */

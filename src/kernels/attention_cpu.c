@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "base/parallel.h"
+#include "kernels/blocks.h"
 #include "kernels/cpu.h"
 #include "kernels/stats.h"
 
@@ -24,26 +25,29 @@ static const char *cpu_detail(void)
     return ats_cpu_ops_find(&ops, NULL) == ATS_OK ? ops->name : "unavailable";
 }
 
-/* Bytes of a variant that changes every leaf, the worst that a worker holds at a time. */
+/* Bytes of a variant that changes every leaf: logits and states of each, and those of the leaves
+ * where a row's first or last legal key changes in their four parts. */
 static ats_code count_variant(ats_arena *arena, const ats_cpu_base *base, int64_t leaves)
 {
+    const int64_t ends = 4 * base->problem->n_rows + 64;
+    const int64_t split = ends < leaves ? ends : leaves;
     ats_cpu_state state;
     float *z;
     ats_code rc = ATS_OK;
-    for (int64_t i = 0; i < 2 * leaves; i++) ATS_TRY(ats_cpu_state_new(arena, base, &state, NULL));
-    ATS_TRY(ATS_NEW(arena, leaves * base->tree.leaf * base->lanes, &z, NULL));
+    for (int64_t i = 0; i < 2 * (leaves + split); i++)
+        ATS_TRY(ats_cpu_state_new(arena, base, &state, NULL));
+    ATS_TRY(ATS_NEW(arena, 2 * (leaves + 2 * split) * base->tree.leaf * base->lanes, &z, NULL));
 out:
     return rc;
 }
 
-static size_t cpu_workspace(const ats_problem *problem, int64_t n_variants)
+/* Rows of a problem, with so many variants at work. */
+static size_t bytes_of(const ats_problem *problem, int64_t at_work)
 {
     ats_arena arena, small;
     ats_cpu_tiles tiles;
     ats_cpu_worker worker;
-    int64_t threads = ats_threads();
     size_t bytes = SIZE_MAX;
-    if (n_variants < threads) threads = n_variants > 1 ? n_variants : 1;
     ats_arena_init(&arena, true);
     ats_arena_init(&small, false);
     if (ats_cpu_tiles_layout(&arena, &small, problem, &ats_cpu_ops_portable, NULL, 0, &tiles,
@@ -51,14 +55,21 @@ static size_t cpu_workspace(const ats_problem *problem, int64_t n_variants)
         goto out;
     const size_t shared = arena.used;
     ats_arena_init(&arena, true);
-    if (tiles.n > 0 && (ats_cpu_worker_layout(&arena, &tiles, &worker, NULL) != ATS_OK ||
-                        count_variant(&arena, &tiles.at[0],
-                                      problem->n_keys / tiles.at[0].tree.leaf + 1) != ATS_OK))
+    if (tiles.n > 0 && ats_cpu_worker_layout(&arena, &tiles, &worker, NULL) != ATS_OK) goto out;
+    const size_t each = arena.used;
+    ats_arena_init(&arena, true);
+    if (tiles.n > 0 &&
+        count_variant(&arena, &tiles.at[0], problem->n_keys / tiles.at[0].tree.leaf + 1) != ATS_OK)
         goto out;
-    bytes = shared + (size_t)threads * arena.used;
+    bytes = shared + (size_t)ats_threads() * each + (size_t)at_work * arena.used;
 out:
     ats_arena_fini(&small);
     return bytes;
+}
+
+static size_t cpu_workspace(const ats_problem *problem, int64_t n_variants)
+{
+    return ats_blocks_choose(problem, n_variants, bytes_of).bytes;
 }
 
 typedef struct cpu_run {
@@ -124,8 +135,9 @@ out:
     return rc;
 }
 
-ats_code ats_cpu_evaluate(const ats_problem *problem, const ats_edit *variants, int64_t n_variants,
-                          const ats_cpu_device *device, ats_emit_fn emit, void *ctx, ats_err *err)
+static ats_code evaluate(const ats_problem *problem, const ats_edit *variants, int64_t n_variants,
+                         int at_work, const ats_cpu_device *device, ats_emit_fn emit, void *ctx,
+                         ats_err *err)
 {
     const ats_cpu_ops *ops;
     const int threads = ats_threads();
@@ -145,17 +157,34 @@ ats_code ats_cpu_evaluate(const ats_problem *problem, const ats_edit *variants, 
     cpu_run run = {&tiles, workers, variants, device, emit, ctx};
     ATS_TRY(ats_parallel_for(tiles.n, measure_base, &run, err));
     ATS_TRY(emit(ctx, -1, 0, &tiles.stats, &tiles.stats, err));
-    ATS_TRY(ats_parallel_for(n_variants, measure_variant, &run, err));
+    ATS_TRY(ats_parallel_some(at_work, n_variants, measure_variant, &run, err));
 out:
     for (int i = 0; workers != NULL && i < threads; i++) ats_arena_fini(&workers[i].arena);
     ats_arena_fini(&arena);
     return rc;
 }
 
+ats_code ats_cpu_evaluate(const ats_problem *problem, const ats_edit *variants, int64_t n_variants,
+                          const ats_cpu_device *device, ats_emit_fn emit, void *ctx, ats_err *err)
+{
+    return evaluate(problem, variants, n_variants, ats_threads(), device, emit, ctx, err);
+}
+
+static ats_code evaluate_rows(const ats_problem *problem, const ats_edit *variants,
+                              int64_t n_variants, int at_work, ats_emit_fn emit, void *ctx,
+                              ats_err *err)
+{
+    return evaluate(problem, variants, n_variants, at_work, NULL, emit, ctx, err);
+}
+
 static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variants,
                              int64_t n_variants, ats_emit_fn emit, void *ctx, ats_err *err)
 {
-    return ats_cpu_evaluate(problem, variants, n_variants, NULL, emit, ctx, err);
+    const ats_code rc = cpu_supports(problem, err);
+    if (rc != ATS_OK) return rc;
+    const ats_blocks blocks = ats_blocks_choose(problem, n_variants, bytes_of);
+    return ats_blocks_evaluate(problem, variants, n_variants, &blocks, evaluate_rows, emit, ctx,
+                               err);
 }
 
 const ats_backend ats_backend_cpu = {

@@ -155,9 +155,10 @@ ats_code ats_blocks_evaluate(const ats_problem *p, const ats_edit *variants, int
     ATS_TRY(make_store(&arena, p, n_variants, &s, err));
     ATS_TRY(ATS_NEW(&arena, n_variants, &edits, err));
     if (p->keep != NULL) ATS_TRY(ATS_NEW(&arena, blocks->rows * p->n_keys, &keep, err));
-    for (s.first = 0; s.first < p->n_rows; s.first += blocks->rows) {
-        const int64_t left = p->n_rows - s.first;
-        rows_of(p, s.first, left < blocks->rows ? left : blocks->rows, keep, &block);
+    for (int64_t next = 0; next < p->n_rows; next += blocks->rows) {
+        /* Blocks of one size go one way through a backend: the last one takes rows once more. */
+        s.first = next + blocks->rows < p->n_rows ? next : p->n_rows - blocks->rows;
+        rows_of(p, s.first, blocks->rows, keep, &block);
         edits_of(p, variants, n_variants, s.first, edits);
         rc = evaluate(&block, edits, n_variants, blocks->workers, keep_rows, &s, err);
         if (rc != ATS_OK && s.first > 0)

@@ -307,8 +307,12 @@ static ats_code worker_lists(ats_arena *arena, const ats_cpu_tiles *tiles, ats_c
     ATS_TRY(ATS_NEW0(arena, tiles->n, &out->payload, err));
     for (int64_t t = 0; t < tiles->n; t++) {
         const ats_cpu_base *base = &tiles->at[t];
-        ATS_TRY(ats_cpu_pool_new(arena, base, base->heavy.limit, &out->heavy[t], err));
-        ATS_TRY(ats_cpu_pool_new(arena, base, base->payload.limit, &out->payload[t], err));
+        ats_cpu_pool heavy, payload;
+        ATS_TRY(ats_cpu_pool_new(arena, base, base->heavy.limit, &heavy, err));
+        ATS_TRY(ats_cpu_pool_new(arena, base, base->payload.limit, &payload, err));
+        if (arena->count_only) continue;
+        out->heavy[t] = heavy;
+        out->payload[t] = payload;
     }
 out:
     return rc;

@@ -13,14 +13,16 @@ ats_donor ats_own(const ats_build *ctx)
 void ats_key_row(const ats_build *ctx, const ats_donor *donor, int64_t row, float *out)
 {
     const int64_t d = ctx->layer->d_qk;
-    const int64_t at = (ctx->kv_head * donor->sample->n_keys + row) * d;
+    const int64_t head = ctx->kv_head - donor->attention->first_kv_head;
+    const int64_t at = (head * donor->sample->n_keys + row) * d;
     ats_widen(donor->attention->k_dtype, donor->attention->k, at, d, out);
 }
 
 void ats_value_row(const ats_build *ctx, const ats_donor *donor, int64_t row, float *out)
 {
     const int64_t d = ctx->layer->d_v;
-    const int64_t at = (ctx->kv_head * donor->sample->n_keys + row) * d;
+    const int64_t head = ctx->kv_head - donor->attention->first_kv_head;
+    const int64_t at = (head * donor->sample->n_keys + row) * d;
     ats_widen(donor->attention->v_dtype, donor->attention->v, at, d, out);
 }
 

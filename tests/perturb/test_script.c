@@ -136,19 +136,19 @@ static void validation_names_what_is_wrong(void **state)
         {.kind = ATS_SEG_KEEP, .start = 4, .stop = 10}};
     const ats_segment all[] = {{.kind = ATS_SEG_KEEP, .stop = 10}};
     const ats_side side = {.count = 2, .position = position};
-    refused(&(ats_edit){2, hole, {0}, 0, 1, 0, NULL}, false, "row 4");
-    refused(&(ats_edit){1, tail, {0}, 0, 1, 0, NULL}, false, "rows from 9");
-    refused(&(ats_edit){3, twice, side, 0, 1, 0, NULL}, true, "used twice");
-    refused(&(ats_edit){2, twice + 1, side, 0, 1, 0, NULL}, true, "side row 1 is not used");
-    refused(&(ats_edit){2, twice + 1, side, 0, 1, 0, NULL}, false, "position 13");
-    refused(&(ats_edit){2, past, {0}, 0, 1, 0, NULL}, false, "past max_position 12");
-    refused(&(ats_edit){2, past, {0}, 0, 1, 0, NULL}, true, NULL);
-    refused(&(ats_edit){1, before, {0}, 0, 1, 0, NULL}, true, "positions start at 0");
-    refused(&(ats_edit){3, swap, side, 0, 1, 0, NULL}, true, "stands at position 3");
-    refused(&(ats_edit){1, all, {0}, 4, 1, 0, NULL}, false, "probe 0");
-    refused(&(ats_edit){1, all, {0}, 0, 0, 0, NULL}, false, "temperature");
-    refused(&(ats_edit){1, all, {0}, 0, 1, -1, NULL}, false, "scale");
-    refused(&(ats_edit){1, all, {0}, 0, 1, 0, NULL}, false, NULL);
+    refused(&(ats_edit){2, hole, {0}, 0, 1, 0, NULL, false}, false, "row 4");
+    refused(&(ats_edit){1, tail, {0}, 0, 1, 0, NULL, false}, false, "rows from 9");
+    refused(&(ats_edit){3, twice, side, 0, 1, 0, NULL, false}, true, "used twice");
+    refused(&(ats_edit){2, twice + 1, side, 0, 1, 0, NULL, false}, true, "side row 1 is not used");
+    refused(&(ats_edit){2, twice + 1, side, 0, 1, 0, NULL, false}, false, "position 13");
+    refused(&(ats_edit){2, past, {0}, 0, 1, 0, NULL, false}, false, "past max_position 12");
+    refused(&(ats_edit){2, past, {0}, 0, 1, 0, NULL, false}, true, NULL);
+    refused(&(ats_edit){1, before, {0}, 0, 1, 0, NULL, false}, true, "positions start at 0");
+    refused(&(ats_edit){3, swap, side, 0, 1, 0, NULL, false}, true, "stands at position 3");
+    refused(&(ats_edit){1, all, {0}, 4, 1, 0, NULL, false}, false, "probe 0");
+    refused(&(ats_edit){1, all, {0}, 0, 0, 0, NULL, false}, false, "temperature");
+    refused(&(ats_edit){1, all, {0}, 0, 1, -1, NULL, false}, false, "scale");
+    refused(&(ats_edit){1, all, {0}, 0, 1, 0, NULL, false}, false, NULL);
 }
 
 /* A row-by-row model of the builder: state[i] says what happened to base row i. */
