@@ -2,6 +2,8 @@
 
 #include <math.h>
 
+#include "base/text.h"
+
 typedef struct judge {
     ats_arena *arena;
     const ats_plan *plan;
@@ -95,6 +97,31 @@ static ats_code judge_gate(judge *j, int64_t g, ats_gate_verdict *out, ats_err *
     ats_code rc = say(j, &verdict, err);
     if (rc == ATS_OK) *out = verdict;
     return rc;
+}
+
+ats_code ats_gates_json(ats_arena *arena, const ats_verdict *verdict, const char **out,
+                        ats_err *err)
+{
+    ats_text text = {.arena = arena, .err = err};
+    ats_text_add(&text, "[");
+    for (int64_t g = 0; g < verdict->n_gates; g++) {
+        const ats_gate_verdict *v = &verdict->gates[g];
+        ats_text_add(&text, "%s{\"name\": ", g > 0 ? ", " : "");
+        ats_text_json(&text, v->gate->name);
+        ats_text_add(&text, ", \"verdict\": \"%s\", \"value\": ",
+                     !v->judged  ? "not judged"
+                     : v->passed ? "passed"
+                                 : "failed");
+        if (isfinite(v->value))
+            ats_text_add(&text, "%.9g", v->value);
+        else
+            ats_text_add(&text, "null");
+        ats_text_add(&text, ", \"sentence\": ");
+        ats_text_json(&text, v->sentence);
+        ats_text_add(&text, "}");
+    }
+    ats_text_add(&text, "]");
+    return ats_text_done(&text, out);
 }
 
 ats_code ats_verdict_code(int64_t failed, int64_t broken)

@@ -28,6 +28,10 @@ typedef struct ats_verdict {
 /* The one verdict: text and exit status both come from it. */
 ATS_MUST_CHECK ats_code ats_gates_judge(ats_arena *arena, const ats_plan *plan,
                                         const ats_outcome *outcome, ats_verdict *out, ats_err *err);
+/* The verdicts as a JSON list [{name, verdict, value, sentence}], verdict one of passed, failed,
+ * not judged; value null where there is none. For the result file. */
+ATS_MUST_CHECK ats_code ats_gates_json(ats_arena *arena, const ats_verdict *verdict,
+                                       const char **out, ats_err *err);
 /* Exit code of `failed` gates and `broken` cases: never a count. */
 ats_code ats_verdict_code(int64_t failed, int64_t broken);
 

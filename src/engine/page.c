@@ -1,11 +1,13 @@
 #include "engine/page.h"
 
+#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/text.h"
 #include "capture/capture.h"
+#include "engine/compare.h"
 #include "report/page.h"
 
 enum { PATH_ROOM = 4096 };
@@ -81,16 +83,112 @@ out:
     return rc;
 }
 
+static const char *plain(const char *name)
+{
+    (void)name;
+    return "";
+}
+
+static ats_code copy_member(ats_arena *arena, const json_t *object, const char *name,
+                            const char **out, ats_err *err)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    return ats_arena_strdup(arena, text != NULL ? text : "", out, err);
+}
+
+/* The verdicts that the run wrote into the result. */
+static ats_code take_gates(ats_arena *arena, const json_t *list, ats_page_options *options,
+                           ats_err *err)
+{
+    ats_page_gate *gates = NULL;
+    int64_t n = 0, failed = 0;
+    size_t i = 0;
+    const json_t *entry = NULL;
+    ats_code rc;
+    ATS_TRY(ATS_NEW0(arena, json_array_size(list), &gates, err));
+    json_array_foreach(list, i, entry)
+    {
+        ATS_TRY(copy_member(arena, entry, "name", &gates[n].name, err));
+        ATS_TRY(copy_member(arena, entry, "verdict", &gates[n].verdict, err));
+        ATS_TRY(copy_member(arena, entry, "sentence", &gates[n].sentence, err));
+        if (strcmp(gates[n].verdict, "not judged") == 0) continue;
+        gates[n].bad = strcmp(gates[n].verdict, "passed") != 0;
+        failed += gates[n++].bad;
+    }
+    options->gates = gates;
+    options->n_gates = n;
+    options->bad = failed > 0;
+    if (n > 0)
+        rc = ats_arena_printf(arena, &options->verdict, err, "%lld of %lld gates failed",
+                              (long long)failed, (long long)n);
+out:
+    return rc;
+}
+
+static ats_code read_gates(ats_arena *arena, const char *path, ats_page_options *options,
+                           ats_err *err)
+{
+    ats_result_file *file = NULL;
+    char **texts = NULL;
+    int64_t count = 0;
+    json_t *list = NULL;
+    ats_err ignored = {.code = ATS_OK};
+    ats_code rc;
+    ATS_TRY(ats_result_open(path, &file, err));
+    if (ats_result_texts(file, "gates", &texts, &count, &ignored) == ATS_OK && count == 1)
+        list = json_loads(texts[0], 0, NULL);
+    if (json_is_array(list)) rc = take_gates(arena, list, options, err);
+out:
+    json_decref(list);
+    ats_result_free_texts(texts, count);
+    ats_result_close(file);
+    return rc;
+}
+
+/* The verdict of `compare`, its gates and its table. */
+static ats_code compare(ats_arena *arena, const ats_page_request *request,
+                        ats_page_options *options, ats_err *err)
+{
+    const ats_compare_options asked = {
+        .base = request->against, .candidate = request->result, .noise_floor = -1};
+    ats_compared compared = {.suite = NULL};
+    ats_page_gate *gates = NULL;
+    const char *text = NULL;
+    ats_code rc;
+    ATS_TRY(ats_compare_run(NULL, &asked, &compared, err));
+    const ats_comparison *c = compared.comparison;
+    ATS_TRY(ATS_NEW0(arena, c->n_gates, &gates, err));
+    for (int64_t g = 0; g < c->n_gates; g++) {
+        const ats_compare_row *row = &c->rows[g];
+        ATS_TRY(ats_arena_strdup(arena, row->name, &gates[g].name, err));
+        ATS_TRY(ats_arena_strdup(arena, row->sentence, &gates[g].sentence, err));
+        gates[g].verdict = ats_claim_name(row->claim);
+        gates[g].bad = row->claim == ATS_CLAIM_REGRESSED || row->claim == ATS_CLAIM_INCONCLUSIVE;
+    }
+    ATS_TRY(ats_compare_text(&compared.comparison->arena, c, plain, &text, err));
+    ATS_TRY(ats_arena_strdup(arena, text, &options->comparison, err));
+    ATS_TRY(ats_arena_printf(arena, &options->verdict, err, "%s: %s", c->verdict, c->sentence));
+    options->bad = c->code != ATS_OK;
+    options->gates = gates;
+    options->n_gates = c->n_gates;
+out:
+    ats_compared_close(&compared);
+    return rc;
+}
+
 ats_code ats_page_make(ats_arena *arena, const ats_page_request *request, const char **out,
                        ats_err *err)
 {
     ats_page_result result = {.n_cases = 0}, base = {.n_cases = 0};
-    ats_page_options options = {.verdict = "finished", .bad = false};
+    ats_page_options options = {.verdict = "no gate was judged", .bad = false};
+    const bool pair = request->against != NULL;
     ats_code rc;
     ATS_TRY(ats_page_read(arena, request->result, &result, err));
-    if (request->against != NULL) ATS_TRY(ats_page_read(arena, request->against, &base, err));
+    if (pair) ATS_TRY(ats_page_read(arena, request->against, &base, err));
+    ATS_TRY(pair ? compare(arena, request, &options, err)
+                 : read_gates(arena, request->result, &options, err));
     ATS_TRY(read_spans(arena, request, &result, &options, err));
-    rc = ats_page_text(arena, &result, request->against != NULL ? &base : NULL, &options, out, err);
+    rc = ats_page_text(arena, &result, pair ? &base : NULL, &options, out, err);
 out:
     return rc;
 }

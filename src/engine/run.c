@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/parallel.h"
+#include "engine/gates.h"
 #include "engine/interrupt.h"
 #include "engine/run_private.h"
 
@@ -310,6 +311,8 @@ static ats_code refuse_empty(const run *r, ats_err *err)
 static ats_code finish(run *r, ats_err *err)
 {
     ats_coordinates late = {0};
+    ats_verdict verdict = {.n_gates = 0};
+    const char *gates = NULL;
     ats_code rc;
     ATS_TRY(settle_cases(r, err));
     ATS_TRY(refuse_empty(r, err));
@@ -318,14 +321,17 @@ static ats_code finish(run *r, ats_err *err)
     ATS_TRY(ats_results_coordinates(r->results, late.items, late.count, err));
     ATS_TRY(ats_curves_make(&r->outcome->arena, r->plan, r->outcome, &r->outcome->curves, err));
     ATS_TRY(ats_curves_write(&r->arena, r->plan, &r->outcome->curves, r->results, err));
+    ATS_TRY(ats_gates_judge(&r->arena, r->plan, r->outcome, &verdict, err));
+    ATS_TRY(ats_gates_json(&r->arena, &verdict, &gates, err));
     const ats_attribute counts[] = {
         {.name = "cases_ok", .type = ATS_TYPE_I64, .i64 = r->outcome->n_ok},
         {.name = "cases_skipped", .type = ATS_TYPE_I64, .i64 = r->outcome->n_skipped},
         {.name = "cases_failed", .type = ATS_TYPE_I64, .i64 = r->outcome->n_failed},
+        {.name = "gates", .type = ATS_TYPE_TEXT, .text = gates},
     };
     ats_results *results = r->results;
     r->results = NULL;
-    ATS_TRY(ats_results_finish(results, counts, 3, err));
+    ATS_TRY(ats_results_finish(results, counts, sizeof counts / sizeof *counts, err));
     r->outcome->write += ats_clock() - t;
 out:
     return rc;

@@ -110,8 +110,8 @@ static void gates(ats_page *page)
         ats_text_add(text, "</table></div>\n");
     }
     if (options->comparison != NULL) {
-        ats_text_add(text, "<h3>Comparison</h3>");
-        ats_text_add(text, "<pre tabindex=\"0\">");
+        ats_text_add(
+            text, "<details><summary>the whole comparison as text</summary><pre tabindex=\"0\">");
         for (const char *line = options->comparison; *line != '\0';) {
             const size_t length = strcspn(line, "\n");
             const char *copy = NULL;
@@ -123,7 +123,7 @@ static void gates(ats_page *page)
             ats_text_add(text, "\n");
             line += length + (line[length] == '\n');
         }
-        ats_text_add(text, "</pre>\n");
+        ats_text_add(text, "</pre></details>\n");
     }
     ats_text_add(text, "</section>\n");
 }

@@ -33,6 +33,7 @@ typedef struct ats_page_family {
     double share[ATS_N_PARTS];      /* mean share of each part in the output's change */
     double change;                  /* mean relative change of the output */
     ats_page_curve curve[ATS_PAGE_N_CURVES]; /* n 0: not swept */
+    double *law; /* [curve[ATS_PAGE_DOSE].n] mean of -log(1 + n r) at each dose, nats; NULL: none */
 } ats_page_family;
 
 /* A weakest cell: the two routes by span. */
@@ -52,6 +53,10 @@ typedef struct ats_page_result {
     int64_t target_span;             /* -1: the suite names none */
     double *target_mass, *sink_mass; /* [layers, heads]; NaN where there is no number */
     double *shift;                   /* [layers, heads] over treatments that have a control twin */
+    double *tolerance; /* [layers, heads] rows that halve all but the target: geometric mean */
+    double
+        *half_dose; /* [layers, heads] Kaplan-Meier median over samples and curves of distractors */
+    int8_t *half_beyond; /* [layers, heads] 1: the median lies above the largest dose */
     int64_t n_families;
     ats_page_family *families;
     int64_t n_worst;

@@ -29,18 +29,21 @@ static const struct {
     {"depth", "depth of the insertion: 0 first row, 1 before the probes"},
     {"at", "start of the hidden window, share of the context"}};
 
+enum { ROLES = 5 };
+
 /* One family's curve over one swept number; colours by role, the baseline's beside it. */
 static void draw_curve(ats_page *page, const ats_page_family *family, int which, int64_t index)
 {
     const ats_page_curve *c = &family->curve[which];
     const ats_page_family *base = find_family(page->base, family->name);
     const ats_page_curve *b = base != NULL ? &base->curve[which] : NULL;
-    const double *sources[4] = {c->treatment, c->control, c->worst, NULL};
-    const double *xs[4] = {c->x, c->x, c->x, NULL};
-    int64_t counts[4] = {c->n, c->n, c->n, 0};
-    static const char *const labels[4] = {"treatment", "control twin", "weakest head", "baseline"};
-    static const char *const styles[4] = {"treatment", "control", "worst", "base"};
-    ats_svg_series series[4];
+    const double *sources[ROLES] = {c->treatment, c->control, c->worst};
+    const double *xs[ROLES] = {c->x, c->x, c->x};
+    int64_t counts[ROLES] = {c->n, c->n, c->n};
+    static const char *const labels[ROLES] = {"treatment", "control twin", "weakest head",
+                                              "baseline", "law 1/(1+nr)"};
+    static const char *const styles[ROLES] = {"treatment", "control", "worst", "base", "law"};
+    ats_svg_series series[ROLES];
     int64_t n_series = 0;
     double top = 1;
     if (b != NULL && b->n > 0) {
@@ -48,7 +51,12 @@ static void draw_curve(ats_page *page, const ats_page_family *family, int which,
         xs[3] = b->x;
         counts[3] = b->n;
     }
-    for (int s = 0; s < 4; s++) {
+    if (which == ATS_PAGE_DOSE && family->law != NULL) {
+        sources[4] = family->law;
+        xs[4] = c->x;
+        counts[4] = c->n;
+    }
+    for (int s = 0; s < ROLES; s++) {
         double *kept = NULL, low = 0, high = 0;
         if (counts[s] == 0 || !ats_svg_extent(counts[s], sources[s], &low, &high)) continue;
         if (page->text.rc == ATS_OK)

@@ -7,9 +7,11 @@
 
 /* One quantity over layers and heads. */
 typedef struct quantity {
-    const char *id, *title, *unit, *reading;
+    const char *id, *title, *unit;
+    const char *reading;         /* HTML */
     const double *result, *base; /* [layers, heads]; base NULL: no baseline, or another shape */
-    bool diverging, better_high;
+    bool diverging, better_high, log_scale;
+    const int8_t *beyond, *base_beyond; /* lower bounds, or NULL */
 } quantity;
 
 static bool same_heads(const ats_page_result *a, const ats_page_result *b)
@@ -20,7 +22,7 @@ static bool same_heads(const ats_page_result *a, const ats_page_result *b)
     return same;
 }
 
-static void numbers_table(ats_page *page, const double *values)
+static void numbers_table(ats_page *page, const double *values, const int8_t *beyond)
 {
     const ats_page_result *x = page->result;
     ats_text *text = &page->text;
@@ -32,8 +34,9 @@ static void numbers_table(ats_page *page, const double *values)
     for (int64_t l = 0; l < x->n_layers; l++) {
         ats_text_add(text, "<tr><th scope=\"row\">%lld</th>", (long long)x->layers[l]);
         for (int64_t h = 0; h < x->n_heads; h++) {
-            ats_text_add(text, "<td>");
-            ats_html_number(text, values[l * x->n_heads + h]);
+            const int64_t at = l * x->n_heads + h;
+            ats_text_add(text, beyond != NULL && beyond[at] ? "<td>&gt;" : "<td>");
+            ats_html_number(text, values[at]);
             ats_text_add(text, "</td>");
         }
         ats_text_add(text, "</tr>\n");
@@ -42,7 +45,8 @@ static void numbers_table(ats_page *page, const double *values)
 }
 
 static void one_map(ats_page *page, const quantity *q, const char *suffix, const char *caption,
-                    const double *values, double low, double high, bool diverging)
+                    const double *values, const int8_t *beyond, double low, double high,
+                    bool diverging)
 {
     const ats_page_result *x = page->result;
     char id[64], title[256];
@@ -61,12 +65,14 @@ static void one_map(ats_page *page, const quantity *q, const char *suffix, const
                              .high = high,
                              .diverging = diverging,
                              .better_high = q->better_high,
+                             .log_scale = q->log_scale && !diverging,
+                             .beyond = beyond,
                              .unit = q->unit};
     ats_text_add(&page->text, "<figure><figcaption>");
     ats_html_escape(&page->text, caption[0] != '\0' ? caption : q->title);
     ats_text_add(&page->text, "</figcaption>\n");
     ats_svg_heatmap(&page->text, &map);
-    numbers_table(page, values);
+    numbers_table(page, values, beyond);
     ats_text_add(&page->text, "</figure>\n");
 }
 
@@ -96,10 +102,13 @@ static void difference(ats_page *page, const quantity *q, int64_t n)
     if (page->text.rc == ATS_OK)
         page->text.rc = ATS_NEW(page->text.arena, n, &values, page->text.err);
     if (page->text.rc != ATS_OK) return;
-    for (int64_t i = 0; i < n; i++) values[i] = q->result[i] - q->base[i];
+    for (int64_t i = 0; i < n; i++)
+        values[i] = q->log_scale ? log2(q->result[i] / q->base[i]) : q->result[i] - q->base[i];
     const quantity d = {.result = values};
     if (!find_scale(&d, n, true, &low, &high)) return;
-    one_map(page, q, "d", "candidate minus baseline", values, low, high, true);
+    one_map(page, q, "d",
+            q->log_scale ? "candidate over baseline, doublings" : "candidate minus baseline",
+            values, NULL, low, high, true);
 }
 
 static void draw_quantity(ats_page *page, const quantity *q)
@@ -109,14 +118,16 @@ static void draw_quantity(ats_page *page, const quantity *q)
     ats_text_add(&page->text, "<h3>");
     ats_html_escape(&page->text, q->title);
     ats_text_add(&page->text, " <span class=\"dim\">(%s)</span></h3>\n", q->unit);
-    ats_html_element(&page->text, "p", "dim", q->reading);
+    ats_text_add(&page->text, "<p class=\"dim\">%s</p>\n", q->reading);
     if (!find_scale(q, n, q->diverging, &low, &high)) {
         ats_text_add(&page->text, "<p class=\"none\">No head has a number.</p>\n");
         return;
     }
     ats_text_add(&page->text, "<div class=\"grid3\">\n");
-    if (q->base != NULL) one_map(page, q, "b", "baseline", q->base, low, high, q->diverging);
-    one_map(page, q, "c", q->base != NULL ? "candidate" : "", q->result, low, high, q->diverging);
+    if (q->base != NULL)
+        one_map(page, q, "b", "baseline", q->base, q->base_beyond, low, high, q->diverging);
+    one_map(page, q, "c", q->base != NULL ? "candidate" : "", q->result, q->beyond, low, high,
+            q->diverging);
     if (q->base != NULL) difference(page, q, n);
     ats_text_add(&page->text, "</div>\n");
 }
@@ -126,20 +137,55 @@ void ats_page_maps(ats_page *page)
     const ats_page_result *x = page->result;
     const ats_page_result *b = same_heads(x, page->base) ? page->base : NULL;
     const quantity all[] = {
-        {"mapshift", "Loss of the target under insertions", "nats",
-         "Mean change of the target span's log mass over all cases that have a control twin: 0 "
-         "keeps "
-         "its weight, -0.69 halves it. Orange loses, blue gains.",
-         x->shift, b != NULL ? b->shift : NULL, true, true},
-        {"mapmass", "Target mass before any edit", "share of the weight",
-         "Geometric mean over samples and probes. Heads that never look at the target have little "
-         "to "
-         "lose.",
-         x->target_mass, b != NULL ? b->target_mass : NULL, false, true},
-        {"mapsink", "Sink mass before any edit", "share of the weight",
-         "Weight on the first rows and on the null route: a head that rests there is not "
-         "retrieving.",
-         x->sink_mass, b != NULL ? b->sink_mass : NULL, false, true},
+        {.id = "mapshift",
+         .title = "Loss of the target under insertions",
+         .unit = "nats",
+         .reading = "Mean change of the target span's log mass over all cases that have a control "
+                    "twin: 0 keeps its weight, -0.69 halves it. Orange loses, blue gains.",
+         .result = x->shift,
+         .base = b != NULL ? b->shift : NULL,
+         .diverging = true,
+         .better_high = true},
+        {.id = "maphalf",
+         .title = "Half dose of distractors",
+         .unit = "dose",
+         .reading =
+             "Median dose at which the target keeps half its weight, over samples and all dose "
+             "curves of distractors; a curve that never falls so far counts as censored, and "
+             "&gt; marks a median beyond the largest dose. Dark is robust.",
+         .result = x->half_dose,
+         .base = b != NULL ? b->half_dose : NULL,
+         .better_high = true,
+         .log_scale = true,
+         .beyond = x->half_beyond,
+         .base_beyond = b != NULL ? b->half_beyond : NULL},
+        {.id = "maptol",
+         .title = "Tolerance before any edit",
+         .unit = "rows",
+         .reading = "How many rows with the target's mean weight would take half of everything: "
+                    "large where the target holds little of the route.",
+         .result = x->tolerance,
+         .base = b != NULL ? b->tolerance : NULL,
+         .better_high = true,
+         .log_scale = true},
+        {.id = "mapmass",
+         .title = "Target mass before any edit",
+         .unit = "share of the weight",
+         .reading =
+             "Geometric mean over samples and probes. Heads that never look at the target have "
+             "little to lose.",
+         .result = x->target_mass,
+         .base = b != NULL ? b->target_mass : NULL,
+         .better_high = true},
+        {.id = "mapsink",
+         .title = "Sink mass before any edit",
+         .unit = "share of the weight",
+         .reading =
+             "Weight on the first rows and on the null route: a head that rests there is not "
+             "retrieving.",
+         .result = x->sink_mass,
+         .base = b != NULL ? b->sink_mass : NULL,
+         .better_high = true},
     };
     ats_text_add(&page->text, "<section id=\"maps\"><h2>Layers and heads</h2>\n");
     if (page->base != NULL && b == NULL)
@@ -147,6 +193,7 @@ void ats_page_maps(ats_page *page)
                      "<p class=\"none\">The baseline has other layers or heads: no maps of "
                      "it and no differences.</p>\n");
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (x->target_span >= 0 || all[i].result == x->sink_mass) draw_quantity(page, &all[i]);
+        if (all[i].result != NULL && (x->target_span >= 0 || all[i].result == x->sink_mass))
+            draw_quantity(page, &all[i]);
     ats_text_add(&page->text, "</section>\n");
 }

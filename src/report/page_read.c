@@ -115,6 +115,7 @@ static ats_code read_cases(ats_page_reader *r, ats_err *err)
     ATS_TRY(read_number(r, "status", n, &r->status, err));
     ATS_TRY(read_number(r, "sample_index", n, &r->sample, err));
     ATS_TRY(read_number(r, "pair_case", n, &r->pair, err));
+    ATS_TRY(read_number(r, "rows", n, &r->rows, err));
     for (int k = 0; k < ATS_PAGE_N_CURVES; k++)
         ATS_TRY(read_number(r, swept[k], n, &r->swept[k], err));
     for (int64_t c = 0; c < n; c++) {
@@ -173,6 +174,10 @@ static ats_code read_base(ats_page_reader *r, ats_err *err)
     ATS_TRY(read_base_map(r, x->target_span < 0 ? "" : "base_mass", x->n_spans,
                           x->target_span < 0 ? 0 : x->target_span, true, x->target_mass, err));
     ATS_TRY(read_base_map(r, "base_sink_mass", 1, 0, false, x->sink_mass, err));
+    if (x->target_span < 0 || !ats_result_has(r->file, "base_distractor_tolerance")) goto out;
+    ATS_TRY(ATS_NEW(r->arena, cells, &x->tolerance, err));
+    ATS_TRY(read_base_map(r, "base_distractor_tolerance", x->n_spans, x->target_span, true,
+                          x->tolerance, err));
 out:
     return rc;
 }
@@ -188,6 +193,7 @@ ats_code ats_page_read(ats_arena *arena, const char *path, ats_page_result *out,
     ATS_TRY(read_cases(&reader, err));
     ATS_TRY(read_base(&reader, err));
     ATS_TRY(ats_page_reduce(&reader, err));
+    ATS_TRY(ats_page_doses(&reader, err));
     *out = result;
 out:
     ats_result_close(reader.file);

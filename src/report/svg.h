@@ -21,6 +21,8 @@ typedef struct ats_svg_map {
     double low, high;              /* ends of the scale; values beyond take the end's colour */
     bool diverging;                /* two hues that meet at 0: low = -high */
     bool better_high;              /* diverging: the blue end is high */
+    bool log_scale;                /* colours by the logarithm; low > 0 */
+    const int8_t *beyond;          /* [n_rows, n_columns] 1: the number is a lower bound; or NULL */
     const char *unit;
 } ats_svg_map;
 void ats_svg_heatmap(ats_text *page, const ats_svg_map *map);

@@ -4,7 +4,7 @@
 #include "report/html.h"
 #include "report/svg.h"
 
-enum { WIDTH = 360, HEIGHT = 250, LEFT = 40, RIGHT = 12, TOP = 10, BOTTOM = 70 };
+enum { WIDTH = 360, HEIGHT = 264, LEFT = 40, RIGHT = 12, TOP = 10, BOTTOM = 84 };
 
 typedef struct frame {
     const ats_svg_curves *plot;
@@ -125,7 +125,7 @@ static void draw_key(ats_text *page, const ats_svg_curves *plot)
     for (int64_t s = 0; s < plot->n_series; s++) {
         const ats_svg_series *series = &plot->series[s];
         const double x = LEFT + (double)(s % 2) * (WIDTH - LEFT) / 2;
-        const double y = HEIGHT - 22 + 15 * (double)(s / 2);
+        const double y = HEIGHT - 36 + 15 * (double)(s / 2);
         ats_text_add(page,
                      "<line class=\"line %s\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%.1f\" y2=\"%.1f\"/>"
                      "<text x=\"%.1f\" y=\"%.1f\" class=\"tick\">",

@@ -8,7 +8,8 @@ enum { WIDTH = 360, LEFT = 34, TOP = 30, LEGEND = 44 };
 
 static int colour_of(const ats_svg_map *map, double value)
 {
-    const double share = (value - map->low) / (map->high - map->low);
+    const double share = map->log_scale ? log(value / map->low) / log(map->high / map->low)
+                                        : (value - map->low) / (map->high - map->low);
     const double at = isfinite(share) ? share : value > 0 ? 1 : 0;
     const int step = (int)floor(fmin(fmax(at, 0), 1) * ATS_SVG_STEPS);
     const int colour = step < ATS_SVG_STEPS ? step : ATS_SVG_STEPS - 1;
@@ -30,6 +31,8 @@ static void draw_cells(ats_text *page, const ats_svg_map *map, double cell, doub
                 ats_text_add(page, " class=\"%c%d\">", scale_of(map), colour_of(map, value));
             ats_text_add(page, "<title>%s %lld %s %lld: ", map->row_name, (long long)map->rows[i],
                          map->column_name, (long long)map->columns[j]);
+            if (map->beyond != NULL && map->beyond[i * map->n_columns + j])
+                ats_text_add(page, "over ");
             ats_html_number(page, value);
             ats_text_add(page, "</title></rect>\n");
         }

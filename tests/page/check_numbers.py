@@ -25,6 +25,12 @@ def number(cell):
     return math.nan if text.strip() == "\u2013" else float(text)
 
 
+def labels_after(start):
+    """Head cells of the first table after position `start`, without the first."""
+    head = re.search(r"<tr>(.*?)</tr>", page[start : page.index("</table>", start)], re.S)[1]
+    return re.findall(r"<th[^>]*>(.*?)</th>", head)[1:]
+
+
 def rows_after(start, n_rows):
     """Rows of the first table after position `start`, as (name, numbers)."""
     table = page[start : page.index("</table>", start)]
@@ -56,6 +62,10 @@ class Result:
         self.shift = np.where(count > 0, np.nansum(finite, -1) / np.maximum(count, 1), np.nan)
         self.share = file["delta_share"][:].astype(np.float64)
         self.mass = file["base_mass"][..., target].astype(np.float64)
+        self.tolerance = file["base_distractor_tolerance"][..., target].astype(np.float64)
+        self.rows = file["rows"][:].astype(np.float64)
+        self.row_tolerance = file["row_tolerance"][:].astype(np.float64)
+        self.curve_name = text("curve_perturbation")
 
     def select(self, name, arm):
         return self.ok & (self.name == name) & (self.arm == arm)
@@ -70,16 +80,21 @@ def loss_map(result):
     return np.array([[mean(cells[:, l, h]) for h in range(cells.shape[2])] for l in range(cells.shape[1])])
 
 
-def mass_map(result):
+def geometric_map(values):
     with np.errstate(divide="ignore"):
-        logs = np.log(result.mass)
+        logs = np.log(values)
     return np.array([[math.exp(mean(logs[:, l, h])) for h in range(logs.shape[2])] for l in range(logs.shape[1])])
 
 
 checked = 0
-for identity, make in (("mapshift", loss_map), ("mapmass", mass_map)):
+MAPS = {
+    "mapshift": (loss_map, np.subtract),
+    "mapmass": (lambda r: geometric_map(r.mass), np.subtract),
+    "maptol": (lambda r: geometric_map(r.tolerance), lambda c, b: np.log2(c / b)),
+}
+for identity, (make, difference) in MAPS.items():
     maps = {"b": make(base), "c": make(candidate)}
-    maps["d"] = maps["c"] - maps["b"]
+    maps["d"] = difference(maps["c"], maps["b"])
     for suffix, right in maps.items():
         start = page.index(f'aria-labelledby="{identity}{suffix}-t')
         for l, (_, numbers) in enumerate(rows_after(start, right.shape[0])):
@@ -103,8 +118,13 @@ for f, name in enumerate(names):
         treated = of(candidate, "treatment")
         heads = [mean(treated[:, l, h]) for l in range(treated.shape[1]) for h in range(treated.shape[2])]
         right = [mean(treated), mean(of(candidate, "control")), np.nanmin(heads), mean(of(base, "treatment"))]
-        assert len(numbers) == 4, (name, numbers)
-        for label, x, y in zip(("treatment", "control", "worst", "baseline"), numbers, right):
+        rows = candidate.rows[candidate.select(name, "treatment") & (candidate.dose == dose)].mean()
+        right.append(mean(-np.log1p(rows / candidate.row_tolerance[candidate.curve_name == name])))
+        wanted = dict(zip(("treatment", "control twin", "weakest head", "baseline", "law 1/(1+nr)"), right))
+        labels = labels_after(start)
+        assert set(labels) >= {"treatment", "baseline"} and set(labels) <= set(wanted), labels
+        assert ("law 1/(1+nr)" in labels) == (name in ("near", "copies")), (name, labels)
+        for label, x, y in zip(labels, numbers, (wanted[label] for label in labels)):
             expect(f"{name} at {dose}, {label}", x, math.exp(y))
             checked += 1
 
