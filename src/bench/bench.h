@@ -64,7 +64,8 @@ ATS_MUST_CHECK ats_code ats_bench_edits(ats_arena *arena, const ats_problem *pro
 /* The measurements, in the order in which `attnstress bench` makes them. */
 ATS_MUST_CHECK ats_code ats_bench_machine(ats_bench *bench, ats_err *err);
 ATS_MUST_CHECK ats_code ats_bench_sharing(ats_bench *bench, ats_err *err);
-ATS_MUST_CHECK ats_code ats_bench_passes(ats_bench *bench, ats_err *err);
+ATS_MUST_CHECK ats_code ats_bench_pass(ats_bench *bench, ats_err *err);
+ATS_MUST_CHECK ats_code ats_bench_probes(ats_bench *bench, ats_err *err);
 ATS_MUST_CHECK ats_code ats_bench_scaling(ats_bench *bench, ats_err *err);
 
 #endif

@@ -12,6 +12,7 @@ static const ats_option options[] = {
     {"quick", 0, ATS_OPT_FLAG, NULL, "Smaller problems and shorter measurements.", false},
     {"clock", 0, ATS_OPT_VALUE, "WHICH", "wall (elapsed time) or cpu (processor time a thread).",
      false},
+    {"only", 0, ATS_OPT_LIST, "WHAT", "pass, probes, sharing or scaling; may be repeated.", false},
     {"scaling", 0, ATS_OPT_FLAG, NULL, "Also growth with keys, variants, layers and heads.", false},
 };
 
@@ -100,18 +101,52 @@ static ats_code print_json(const ats_bench *bench, const setting *s, ats_err *er
                           err);
 }
 
-static ats_code measure(ats_bench *bench, bool scaling, ats_err *err)
+/* Measurements in the order in which they are made; the machine's ceilings always come first. */
+static const struct {
+    const char *name;
+    ats_code (*run)(ats_bench *bench, ats_err *err);
+    bool asked; /* only when it is asked for */
+} measurements[] = {{"pass", ats_bench_pass, false},
+                    {"probes", ats_bench_probes, false},
+                    {"sharing", ats_bench_sharing, false},
+                    {"scaling", ats_bench_scaling, true}};
+
+static bool chosen(const ats_args *args, size_t i)
+{
+    const char *const *names;
+    const int64_t n = ats_args_list(args, "only", &names);
+    if (measurements[i].asked && ats_args_flag(args, "scaling")) return true;
+    for (int64_t k = 0; k < n; k++)
+        if (strcmp(names[k], measurements[i].name) == 0) return true;
+    return n == 0 && !measurements[i].asked;
+}
+
+static ats_code check_names(const ats_args *args, ats_err *err)
+{
+    const char *const *names;
+    const int64_t n = ats_args_list(args, "only", &names);
+    for (int64_t k = 0; k < n; k++) {
+        bool found = false;
+        for (size_t i = 0; i < sizeof measurements / sizeof *measurements; i++)
+            found |= strcmp(names[k], measurements[i].name) == 0;
+        if (!found)
+            return ats_fail(err, ATS_E_USAGE,
+                            "--only %s: it must be pass, probes, sharing or scaling", names[k]);
+    }
+    return ATS_OK;
+}
+
+static ats_code measure(const ats_args *args, ats_bench *bench, ats_err *err)
 {
     ats_code rc;
-    ats_info("machine");
+    ATS_TRY(check_names(args, err));
+    ats_info("bench: machine");
     ATS_TRY(ats_bench_machine(bench, err));
-    ats_info("passes");
-    ATS_TRY(ats_bench_passes(bench, err));
-    ats_info("sharing");
-    ATS_TRY(ats_bench_sharing(bench, err));
-    if (!scaling) goto out;
-    ats_info("scaling");
-    ATS_TRY(ats_bench_scaling(bench, err));
+    for (size_t i = 0; i < sizeof measurements / sizeof *measurements; i++) {
+        if (!chosen(args, i)) continue;
+        ats_info("bench: %s", measurements[i].name);
+        ATS_TRY(measurements[i].run(bench, err));
+    }
 out:
     return rc;
 }
@@ -133,7 +168,7 @@ static ats_code run_bench(const ats_args *args, ats_err *err)
     ats_bench_init(&bench, ats_args_flag(args, "quick"));
     ATS_TRY(choose_clock(args, &bench, err));
     ATS_TRY(describe(&s, err));
-    ATS_TRY(measure(&bench, ats_args_flag(args, "scaling"), err));
+    ATS_TRY(measure(args, &bench, err));
     if (ats_args_flag(args, "json"))
         ATS_TRY(print_json(&bench, &s, err));
     else

@@ -48,11 +48,10 @@ static size_t bytes_of(const ats_problem *problem, int64_t at_work)
     ats_cpu_tiles tiles;
     ats_cpu_worker worker;
     size_t bytes = SIZE_MAX;
+    const ats_cpu_needs needs = {.ops = &ats_cpu_ops_portable, .logits = at_work > 0};
     ats_arena_init(&arena, true);
     ats_arena_init(&small, false);
-    if (ats_cpu_tiles_layout(&arena, &small, problem, &ats_cpu_ops_portable, NULL, 0, &tiles,
-                             NULL) != ATS_OK)
-        goto out;
+    if (ats_cpu_tiles_layout(&arena, &small, problem, &needs, &tiles, NULL) != ATS_OK) goto out;
     const size_t shared = arena.used;
     ats_arena_init(&arena, true);
     if (tiles.n > 0 && ats_cpu_worker_layout(&arena, &tiles, &worker, NULL) != ATS_OK) goto out;
@@ -148,7 +147,12 @@ static ats_code evaluate(const ats_problem *problem, const ats_edit *variants, i
     ats_arena_init(&arena, false);
     ATS_TRY(ats_cpu_ops_find(&ops, err));
     ATS_TRY(cpu_supports(problem, err));
-    ATS_TRY(ats_cpu_tiles_layout(&arena, &arena, problem, ops, variants, n_variants, &tiles, err));
+    const ats_cpu_needs needs = {.ops = ops,
+                                 .edits = variants,
+                                 .n_edits = n_variants,
+                                 .logits = n_variants > 0 || device != NULL,
+                                 .wide = device != NULL};
+    ATS_TRY(ats_cpu_tiles_layout(&arena, &arena, problem, &needs, &tiles, err));
     ATS_TRY(ATS_NEW0(&arena, threads, &workers, err));
     for (int i = 0; i < threads; i++)
         ATS_TRY(ats_cpu_worker_layout(&arena, &tiles, &workers[i], err));

@@ -42,14 +42,18 @@ typedef struct ats_cpu_base {
     const ats_cpu_ops *ops;
     int64_t lanes, width; /* n_rows and d_v rounded up to 16 */
     ats_key_tree tree;
-    int64_t origin;       /* position that relative positions count from */
-    float *slope;         /* [lanes] ALiBi slopes, 0 in the padding; NULL: none */
-    float *plane;         /* [n_keys, lanes] bias, -inf: never legal; NULL: nothing static */
-    float *v_norm;        /* [n_keys] |v|, 0 where v is not finite */
-    float *log_norm;      /* [n_keys] log|v| */
-    uint8_t *v_bad;       /* [n_keys] 1: v is not finite, or its norm no float */
-    uint8_t *leaf_bad;    /* [n_leaves] */
-    float *z;             /* [n_keys, lanes] */
+    int64_t origin;    /* position that relative positions count from */
+    float *slope;      /* [lanes] ALiBi slopes, 0 in the padding; NULL: none */
+    float *plane;      /* [n_keys, lanes] bias, -inf: never legal; NULL: nothing static */
+    float *v_norm;     /* [n_keys] |v|, 0 where v is not finite */
+    float *log_norm;   /* [n_keys] log|v| */
+    uint8_t *v_bad;    /* [n_keys] 1: v is not finite, or its norm no float */
+    uint8_t *leaf_bad; /* [n_leaves] */
+    float *z;          /* [n_keys, lanes]; NULL: nobody needs them again */
+    /* Best logit of small regions, known before the pass; and how many keys are heavier, counted on
+     * the way. [n_regions, lanes]; aim +inf: not counted. */
+    float *aim, *heavier;
+    uint8_t *aimed;       /* [n_regions] */
     ats_cpu_state *nodes; /* [n_nodes]; those that are not needed are empty, leaves keep maxima */
     const ats_cpu_state *given; /* [n_leaves] when z, norms and these come from a device; or NULL */
     /* Known once the base is measured: */
@@ -114,11 +118,12 @@ typedef struct ats_cpu_pieces {
 } ats_cpu_pieces;
 
 typedef struct ats_cpu_worker {
-    ats_arena arena;                                           /* reset between variants */
+    ats_arena arena;        /* reset between variants */
     ats_cpu_pieces *pieces; /* of the variant and tile at hand; NULL: no device */
     ats_cpu_state left[ATS_CPU_LEVELS], right[ATS_CPU_LEVELS]; /* nodes on their way, by level */
     ats_cpu_pool *heavy, *payload;                             /* [n_tiles] */
-    int64_t *heavier;                                          /* [regions, lanes] */
+    float **heavier;                                           /* [n_tiles] [regions, lanes] */
+    float *z;                                                  /* [leaf, lanes] */
     uint16_t *hits;                                            /* [leaf, lanes] */
     float *k_panel;                                            /* [leaf, d_qk] */
     float *v_panel, *w_panel, *d_panel; /* [leaf, width] base, variant, difference */
@@ -191,11 +196,17 @@ ATS_MUST_CHECK ats_code ats_cpu_view_get(ats_cpu_worker *worker, ats_cpu_variant
                                          int64_t turn, ats_cpu_view *out, ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
                                            const ats_cpu_keys *keys, float *z, ats_err *err);
+/* Logits of a leaf of the base: those that were kept, or made again in the worker's room. */
+ATS_MUST_CHECK ats_code ats_cpu_leaf_logits(ats_cpu_worker *worker, ats_cpu_variant *plain,
+                                            int64_t leaf, const float **out, ats_err *err);
 /* Values of base rows [first, first + keys), widened, padded with 0, 0 where not finite. */
 void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, float *panel);
 /* Norms of rows of padded values; bad rows are set to 0. Returns how many are bad. */
 int64_t ats_cpu_value_norms(const ats_cpu_base *base, int64_t keys, float *panel, float *norm,
                             float *log_norm, uint8_t *bad);
+/* The same without setting bad rows to 0. */
+int64_t ats_cpu_find_norms(const ats_cpu_base *base, int64_t keys, const float *rows, float *norm,
+                           float *log_norm, uint8_t *bad);
 /* Sets the bad values of base rows [first, first + keys) of a leaf to 0. */
 void ats_cpu_clear_bad(const ats_cpu_base *base, int64_t leaf, int64_t first, int64_t keys,
                        float *panel);
@@ -206,14 +217,22 @@ ATS_MUST_CHECK ats_code ats_cpu_check(const ats_cpu_variant *variant, const floa
 /* cpu_base.c */
 ATS_MUST_CHECK ats_code ats_cpu_state_new(ats_arena *arena, const ats_cpu_base *base,
                                           ats_cpu_state *out, ats_err *err);
-void ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
+/* False where some z is not finite. */
+bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
                         const float *z, const float *values, const float *v_norm,
                         const float *log_norm, const ats_cpu_state *out);
-/* The tiles of a problem, with the nodes that edits [n] need; an arena that counts only is told of
+/* What an evaluation will ask of its tiles. */
+typedef struct ats_cpu_needs {
+    const ats_cpu_ops *ops;
+    const ats_edit *edits; /* [n_edits] */
+    int64_t n_edits;
+    bool logits; /* of every key, after the pass */
+    bool wide;   /* rows padded to ATS_CPU_LANES even when they are few */
+} ats_cpu_needs;
+/* The tiles of a problem, with the nodes that the edits need; an arena that counts only is told of
  * every node. small: for what is made even then, often the same arena. */
 ATS_MUST_CHECK ats_code ats_cpu_tiles_layout(ats_arena *arena, ats_arena *small,
-                                             const ats_problem *problem, const ats_cpu_ops *ops,
-                                             const ats_edit *edits, int64_t n_edits,
+                                             const ats_problem *problem, const ats_cpu_needs *needs,
                                              ats_cpu_tiles *out, ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_tiles *tiles,
                                               ats_cpu_worker *out, ats_err *err);

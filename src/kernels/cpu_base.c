@@ -7,9 +7,9 @@
 #include "kernels/cpu_top.h"
 #include "kernels/stats.h"
 
-static int64_t round_up(int64_t count)
+static int64_t round_up(int64_t count, int64_t multiple)
 {
-    return (count + ATS_CPU_LANES - 1) / ATS_CPU_LANES * ATS_CPU_LANES;
+    return (count + multiple - 1) / multiple * multiple;
 }
 
 static ats_code new_sums(ats_arena *arena, const ats_cpu_base *base, ats_cpu_state *out,
@@ -60,7 +60,7 @@ void ats_cpu_state_copy(const ats_cpu_base *base, const ats_cpu_state *from,
     memcpy(to->o, from->o, (size_t)(base->problem->n_rows * base->width) * sizeof *to->o);
 }
 
-void ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
+bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
                         const float *z, const float *values, const float *v_norm,
                         const float *log_norm, const ats_cpu_state *out)
 {
@@ -69,14 +69,15 @@ void ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_
     if (pieces != NULL && pieces->found != NULL && pieces->found_z == z &&
         pieces->found->keys.keys == keys && pieces->found->state.m != NULL) {
         ats_cpu_state_copy(base, &pieces->found->state, out);
-        return;
+        return true;
     }
     const ats_cpu_sums sums = {.m = out->m, .mc = out->mc, .sums = worker->sums};
-    base->ops->state(keys, lanes, z, v_norm, log_norm, worker->p, &sums);
+    const bool finite = base->ops->state(keys, lanes, z, v_norm, log_norm, worker->p, &sums);
     /* l, e, s2, a, n lie one after the other in both. */
     for (int64_t i = 0; i < 5 * lanes; i++) out->l[i] = (double)worker->sums[i];
     base->ops->gemm(base->problem->n_rows, base->width, keys, worker->p, 1, lanes, values,
                     base->width, out->o, base->width);
+    return finite;
 }
 
 /* Bias, keep mask and segments as one plane; keys that a row can never see are -inf. */
@@ -111,14 +112,17 @@ out:
     return rc;
 }
 
-static ats_code row_arrays(ats_arena *arena, ats_cpu_base *base, ats_err *err)
+static ats_code row_arrays(ats_arena *arena, ats_cpu_base *base, bool logits, ats_err *err)
 {
     const ats_problem *p = base->problem;
-    ats_code rc;
+    ats_code rc = ATS_OK;
     if (p->bias != NULL || p->keep != NULL || p->key_segment != NULL)
         ATS_TRY(ATS_NEW(arena, p->n_keys * base->lanes, &base->plane, err));
     if (p->alibi_slope != NULL) ATS_TRY(ATS_NEW0(arena, base->lanes, &base->slope, err));
-    ATS_TRY(ATS_NEW(arena, p->n_keys * base->lanes, &base->z, err));
+    if (logits) ATS_TRY(ATS_NEW(arena, p->n_keys * base->lanes, &base->z, err));
+    ATS_TRY(ATS_NEW0(arena, p->n_regions, &base->aimed, err));
+    ATS_TRY(ATS_NEW(arena, p->n_regions * base->lanes, &base->aim, err));
+    ATS_TRY(ATS_NEW0(arena, p->n_regions * base->lanes, &base->heavier, err));
     ATS_TRY(ATS_NEW0(arena, base->tree.n_nodes, &base->nodes, err));
     if (arena->count_only) goto out;
     if (base->plane != NULL) fill_plane(base, base->plane);
@@ -236,15 +240,17 @@ static int block_level(const ats_key_tree *tree)
 }
 
 static ats_code tile_layout(ats_arena *arena, const ats_problem *whole, int64_t first,
-                            const ats_cpu_base *shared, ats_cpu_base *out, ats_err *err)
+                            const ats_cpu_needs *needs, const ats_cpu_base *shared,
+                            ats_cpu_base *out, ats_err *err)
 {
     ats_code rc;
+    const bool few = !needs->wide && whole->n_rows <= ATS_CPU_FEW;
     ats_cpu_base base = {.problem = out->problem,
                          .whole = whole,
                          .first_row = first,
-                         .ops = out->ops,
-                         .lanes = round_up(out->problem->n_rows),
-                         .width = round_up(whole->d_v),
+                         .ops = few && needs->ops->narrow != NULL ? needs->ops->narrow : needs->ops,
+                         .lanes = round_up(out->problem->n_rows, few ? ATS_CPU_FEW : ATS_CPU_LANES),
+                         .width = round_up(whole->d_v, ATS_CPU_LANES),
                          .tree = out->tree,
                          .origin = whole->n_keys > 0 ? whole->key_pos[0] : 0};
     if (shared == NULL) {
@@ -255,7 +261,7 @@ static ats_code tile_layout(ats_arena *arena, const ats_problem *whole, int64_t 
         base.v_bad = shared->v_bad;
         base.leaf_bad = shared->leaf_bad;
     }
-    ATS_TRY(row_arrays(arena, &base, err));
+    ATS_TRY(row_arrays(arena, &base, needs->logits, err));
     ATS_TRY(measured_arrays(arena, &base, err));
     *out = base;
 out:
@@ -263,8 +269,7 @@ out:
 }
 
 ats_code ats_cpu_tiles_layout(ats_arena *arena, ats_arena *small, const ats_problem *problem,
-                              const ats_cpu_ops *ops, const ats_edit *edits, int64_t n_edits,
-                              ats_cpu_tiles *out, ats_err *err)
+                              const ats_cpu_needs *needs, ats_cpu_tiles *out, ats_err *err)
 {
     ats_arena room;
     ats_problem *rows = NULL;
@@ -273,7 +278,7 @@ ats_code ats_cpu_tiles_layout(ats_arena *arena, ats_arena *small, const ats_prob
     ats_code rc;
     ats_arena_init(&room, false);
     const int64_t n = (problem->n_rows + ATS_CPU_TILE - 1) / ATS_CPU_TILE;
-    const int64_t each = n > 0 ? round_up((problem->n_rows + n - 1) / n) : 0;
+    const int64_t each = n > 0 ? round_up((problem->n_rows + n - 1) / n, ATS_CPU_LANES) : 0;
     ats_cpu_tiles tiles = {.n = n};
     ATS_TRY(ats_key_tree_make(small, problem, &tree, err));
     tiles.block_level = block_level(&tree);
@@ -284,12 +289,14 @@ ats_code ats_cpu_tiles_layout(ats_arena *arena, ats_arena *small, const ats_prob
     for (int64_t t = 0; t < n; t++) {
         const int64_t first = t * each, left = problem->n_rows - first;
         rows[t] = rows_of(problem, first, left < each ? left : each);
-        tiles.at[t] = (ats_cpu_base){.problem = &rows[t], .ops = ops, .tree = tree};
-        ATS_TRY(tile_layout(arena, problem, first, t > 0 ? &tiles.at[0] : NULL, &tiles.at[t], err));
+        tiles.at[t] = (ats_cpu_base){.problem = &rows[t], .tree = tree};
+        ATS_TRY(tile_layout(arena, problem, first, needs, t > 0 ? &tiles.at[0] : NULL, &tiles.at[t],
+                            err));
         if (t == 0 && arena->count_only)
             memset(mark, 1, (size_t)tree.n_nodes);
         else if (t == 0)
-            ATS_TRY(mark_nodes(&tiles.at[0], tiles.block_level, edits, n_edits, mark, err));
+            ATS_TRY(mark_nodes(&tiles.at[0], tiles.block_level, needs->edits, needs->n_edits, mark,
+                               err));
         ATS_TRY(node_arrays(arena, &tiles.at[t], mark, err));
         ats_stats_rows(problem, &tiles.stats, first, &tiles.at[t].stats);
     }
@@ -305,8 +312,12 @@ static ats_code worker_lists(ats_arena *arena, const ats_cpu_tiles *tiles, ats_c
     ats_code rc;
     ATS_TRY(ATS_NEW0(arena, tiles->n, &out->heavy, err));
     ATS_TRY(ATS_NEW0(arena, tiles->n, &out->payload, err));
+    ATS_TRY(ATS_NEW0(arena, tiles->n, &out->heavier, err));
     for (int64_t t = 0; t < tiles->n; t++) {
         const ats_cpu_base *base = &tiles->at[t];
+        float *heavier = NULL;
+        ATS_TRY(ATS_NEW0(arena, base->problem->n_regions * base->lanes, &heavier, err));
+        if (out->heavier != NULL) out->heavier[t] = heavier;
         ats_cpu_pool heavy, payload;
         ATS_TRY(ats_cpu_pool_new(arena, base, base->heavy.limit, &heavy, err));
         ATS_TRY(ats_cpu_pool_new(arena, base, base->payload.limit, &payload, err));
@@ -333,7 +344,7 @@ ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_tiles *tiles, ats
     ATS_TRY(ATS_NEW(arena, lanes, &out->low, err));
     ATS_TRY(ATS_NEW(arena, lanes, &out->high, err));
     ATS_TRY(ATS_NEW(arena, leaf * lanes, &out->hits, err));
-    ATS_TRY(ATS_NEW(arena, base->problem->n_regions * lanes, &out->heavier, err));
+    ATS_TRY(ATS_NEW(arena, leaf * lanes, &out->z, err));
     for (int i = 0; i < ATS_CPU_LEVELS; i++) {
         ATS_TRY(ats_cpu_state_new(arena, base, &out->left[i], err));
         ATS_TRY(ats_cpu_state_new(arena, base, &out->right[i], err));

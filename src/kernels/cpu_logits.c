@@ -178,6 +178,16 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
     return ATS_OK;
 }
 
+ats_code ats_cpu_leaf_logits(ats_cpu_worker *worker, ats_cpu_variant *plain, int64_t leaf,
+                             const float **out, ats_err *err)
+{
+    const ats_cpu_base *base = plain->base;
+    const ats_range range = base->tree.leaves[leaf];
+    const ats_cpu_keys keys = {.first = range.start, .keys = range.stop - range.start, .at = -1};
+    *out = base->z != NULL ? base->z + range.start * base->lanes : worker->z;
+    return base->z != NULL ? ATS_OK : ats_cpu_key_logits(worker, plain, &keys, worker->z, err);
+}
+
 void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, float *panel)
 {
     const ats_problem *p = base->problem;
@@ -203,21 +213,29 @@ static bool exact_norm(const float *row, int64_t width, float *norm, float *log_
     return true;
 }
 
-int64_t ats_cpu_value_norms(const ats_cpu_base *base, int64_t keys, float *panel, float *norm,
-                            float *log_norm, uint8_t *bad)
+int64_t ats_cpu_find_norms(const ats_cpu_base *base, int64_t keys, const float *rows, float *norm,
+                           float *log_norm, uint8_t *bad)
 {
     int64_t n_bad = 0;
-    base->ops->norms(keys, base->width, panel, norm, log_norm);
+    base->ops->norms(keys, base->width, rows, norm, log_norm);
     memset(bad, 0, (size_t)keys);
     for (int64_t i = 0; i < keys; i++) {
-        float *row = panel + i * base->width;
+        const float *row = rows + i * base->width;
         if (!isnan(norm[i]) || exact_norm(row, base->width, &norm[i], &log_norm[i])) continue;
-        memset(row, 0, (size_t)base->width * sizeof *row);
         norm[i] = 0;
         log_norm[i] = -INFINITY;
         bad[i] = 1;
         n_bad++;
     }
+    return n_bad;
+}
+
+int64_t ats_cpu_value_norms(const ats_cpu_base *base, int64_t keys, float *panel, float *norm,
+                            float *log_norm, uint8_t *bad)
+{
+    const int64_t n_bad = ats_cpu_find_norms(base, keys, panel, norm, log_norm, bad);
+    for (int64_t i = 0; n_bad > 0 && i < keys; i++)
+        if (bad[i]) memset(panel + i * base->width, 0, (size_t)base->width * sizeof *panel);
     return n_bad;
 }
 

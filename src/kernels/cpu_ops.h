@@ -16,6 +16,7 @@
 
 enum {
     ATS_CPU_LANES = 16, /* padding of rows and of value columns, floats */
+    ATS_CPU_FEW = 8,    /* padding of rows when there are no more than that */
     ATS_CPU_TILE = 64   /* rows evaluated together, at most: their logits stay in cache */
 };
 
@@ -57,6 +58,8 @@ typedef struct ats_cpu_pair {
 
 typedef struct ats_cpu_ops {
     const char *name;
+    /* The table to take when ATS_CPU_FEW lanes suffice; NULL: this one. */
+    const struct ats_cpu_ops *narrow;
     /* out[i] = source[first + i], i < count, widened exactly. */
     void (*widen)(ats_dtype dtype, const void *source, int64_t first, int64_t count, float *out);
     /* c[i, j] = sum_t a[i a_row + t a_step] b[t, j], t ascending; n and ldb multiples of 16. */
@@ -69,8 +72,9 @@ typedef struct ats_cpu_ops {
                  const int64_t *high, const float *plane, float *z);
     /* True where some z is NaN or +inf, or (with no -inf allowed) -inf. */
     bool (*broken)(int64_t count, bool masked, const float *z);
-    /* Weights relative to the chunk's own maximum into p [keys, lanes], and their sums. */
-    void (*state)(int64_t keys, int64_t lanes, const float *z, const float *v_norm,
+    /* Weights relative to the chunk's own maximum into p [keys, lanes], and their sums. False where
+     * some z is not finite: illegal, or broken. */
+    bool (*state)(int64_t keys, int64_t lanes, const float *z, const float *v_norm,
                   const float *log_norm, float *p, const ats_cpu_sums *out);
     void (*pair)(const ats_cpu_pair *args);
     /* keep[i] = z[i] where other is finite (present) or is not (absent), else -inf. */

@@ -1,6 +1,7 @@
 /* The kernels of cpu_ops.h in terms of vectors of VL floats; included by one file per instruction
- * set, which defines VL, the register tile MR x NV, and may define V_MAX, V_SELECT_GT, V_ANY_GT,
- * V_BITS_GT, V_SQRT and V_WIDEN_F16. No include guard: it is a body. */
+ * set, which defines VL, the register tiles MR x NV and THIN x 1, and may define V_MAX,
+ * V_SELECT_GT, V_ANY_GT, V_BITS_GT, V_SQRT, V_WIDEN_BF16 and V_WIDEN_F16. No include guard: it is a
+ * body. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -12,8 +13,8 @@
 INLINE void tile(const int mr, const int nv, int64_t k, const float *a, int64_t a_row,
                  int64_t a_step, const float *b, int64_t ldb, float *c, int64_t ldc)
 {
-    vf acc[MR][NV];
-#pragma GCC unroll 8
+    vf acc[MR > THIN ? MR : THIN][NV];
+#pragma GCC unroll 16
     for (int i = 0; i < mr; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < nv; j++) acc[i][j] = v_set(0.0f);
@@ -21,28 +22,31 @@ INLINE void tile(const int mr, const int nv, int64_t k, const float *a, int64_t 
         vf right[NV];
 #pragma GCC unroll 4
         for (int j = 0; j < nv; j++) right[j] = v_load(b + j * VL);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int i = 0; i < mr; i++) {
             const float left = a[i * a_row];
 #pragma GCC unroll 4
             for (int j = 0; j < nv; j++) acc[i][j] += left * right[j];
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int i = 0; i < mr; i++)
 #pragma GCC unroll 4
         for (int j = 0; j < nv; j++) v_store(c + i * ldc + j * VL, acc[i][j]);
 }
 
-/* All rows of one column strip of nv vectors. */
+/* All rows of one column strip of nv vectors; a single vector takes more rows at a time, so that
+ * sums do not wait for each other. */
 INLINE void strip(const int nv, int64_t m, int64_t k, const float *a, int64_t a_row, int64_t a_step,
                   const float *b, int64_t ldb, float *c, int64_t ldc)
 {
     int64_t i = 0;
-    for (; i + MR <= m; i += MR)
+    for (; nv == 1 && i + THIN <= m; i += THIN)
+        tile(THIN, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
+    for (; i + MR <= m && (m - i) % MR != 2; i += MR)
         tile(MR, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
-    for (; i + 4 <= m && MR >= 4; i += 4)
-        tile(MR < 4 ? MR : 4, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
+    for (; i + 4 <= m && MR > 4; i += 4)
+        tile(MR > 4 ? 4 : MR, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
     for (; i + 2 <= m; i += 2)
         tile(2, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
     if (i < m) tile(1, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
@@ -116,36 +120,50 @@ static bool ops_broken(int64_t count, bool masked, const float *z)
     return !(total < 1.0f);
 }
 
-static void ops_state(int64_t keys, int64_t lanes, const float *z, const float *v_norm,
+/* Legal keys of one vector of lanes. */
+INLINE vf count_legal(int64_t keys, int64_t lanes, const float *z)
+{
+    vf n = v_set(0.0f);
+    for (int64_t i = 0; i < keys; i++)
+        n += V_SELECT_GT(v_load(z + i * lanes), v_set(-INFINITY), v_set(1.0f), v_set(0.0f));
+    return n;
+}
+
+static bool ops_state(int64_t keys, int64_t lanes, const float *z, const float *v_norm,
                       const float *log_norm, float *p, const ats_cpu_sums *out)
 {
+    bool finite = true;
     for (int64_t j = 0; j < lanes; j += VL) {
-        vf m = v_set(-INFINITY), mc = m;
+        vf m = v_set(-INFINITY), mc = m, zero = v_set(0.0f);
         for (int64_t i = 0; i < keys; i++) {
             const vf x = v_load(z + i * lanes + j);
             m = V_MAX(m, x);
             mc = V_MAX(mc, x + log_norm[i]);
+            zero += x * 0.0f; /* NaN for ever after a number that is not finite */
         }
         v_store(out->m + j, m);
         v_store(out->mc + j, mc);
         m = V_SELECT_GT(m, v_set(-INFINITY), m, v_set(0.0f));
-        vf l = v_set(0.0f), e = l, s2 = l, a = l, n = l;
+        vf l = v_set(0.0f), e = l, s2 = l, a = l;
         for (int64_t i = 0; i < keys; i++) {
-            const vf x = v_load(z + i * lanes + j);
-            const vf below = x - m, w = v_exp(below);
+            vf log2;
+            const vf w = v_exp_log2(v_load(z + i * lanes + j) - m, &log2);
             l += w;
-            e += w * V_MAX(below, v_set(-100.0f)); /* w is 0 there */
+            e += w * log2;
             s2 += w * w;
             a += w * v_norm[i];
-            n += V_SELECT_GT(x, v_set(-INFINITY), v_set(1.0f), v_set(0.0f));
             v_store(p + i * lanes + j, w);
         }
+        const bool legal = !V_ANY_NAN(zero);
+        finite &= legal;
         v_store(out->sums + j, l);
-        v_store(out->sums + lanes + j, e);
+        v_store(out->sums + lanes + j, e * 6.93147181e-01f);
         v_store(out->sums + 2 * lanes + j, s2);
         v_store(out->sums + 3 * lanes + j, a);
-        v_store(out->sums + 4 * lanes + j, n);
+        v_store(out->sums + 4 * lanes + j,
+                legal ? v_set((float)keys) : count_legal(keys, lanes, z + j));
     }
+    return finite;
 }
 
 static void ops_pair(const ats_cpu_pair *args)
@@ -239,20 +257,28 @@ static int64_t ops_above(int64_t keys, int64_t lanes, const float *z, const floa
 /* Squares summed in one vector per row, then across it in a fixed order. */
 static void ops_norms(int64_t keys, int64_t width, const float *rows, float *norm, float *log_norm)
 {
-    for (int64_t i = 0; i < keys; i++) {
-        vf sum = v_set(0.0f);
-        for (int64_t j = 0; j < width; j += VL) {
-            const vf x = v_load(rows + i * width + j);
-            sum += x * x;
-        }
-        float part[VL];
-        v_store(part, sum);
-        for (int half = VL / 2; half > 0; half /= 2)
-            for (int j = 0; j < half; j++) part[j] += part[j + half];
-        norm[i] = part[0];
-    }
     int64_t i = 0;
     for (; i + VL <= keys; i += VL) {
+        vf sum[VL];
+        for (int r = 0; r < VL; r++) {
+            sum[r] = v_set(0.0f);
+            for (int64_t j = 0; j < width; j += VL) {
+                const vf x = v_load(rows + (i + r) * width + j);
+                sum[r] += x * x;
+            }
+        }
+        v_store(norm + i, v_sum_each(sum));
+    }
+    for (; i < keys; i++) {
+        vf sum[VL];
+        for (int r = 0; r < VL; r++) sum[r] = v_set(0.0f);
+        for (int64_t j = 0; j < width; j += VL) {
+            const vf x = v_load(rows + i * width + j);
+            sum[0] += x * x;
+        }
+        norm[i] = v_sum_each(sum)[0];
+    }
+    for (i = 0; i + VL <= keys; i += VL) {
         const vf squares = v_load(norm + i);
         v_store(log_norm + i, 0.5f * v_log(V_MAX(squares, v_set(FLT_MIN))));
         v_store(norm + i, V_SQRT(squares));
@@ -408,7 +434,11 @@ static void ops_widen(ats_dtype dtype, const void *source, int64_t first, int64_
     if (dtype == ATS_F32) {
         memcpy(out, (const float *)source + first, (size_t)count * sizeof *out);
     } else if (dtype == ATS_BF16) {
-        for (int64_t i = 0; i < count; i++) {
+        int64_t i = 0;
+#ifdef V_WIDEN_BF16
+        for (; i + VL <= count; i += VL) v_store(out + i, V_WIDEN_BF16(words + i));
+#endif
+        for (; i < count; i++) {
             const uint32_t bits = (uint32_t)words[i] << 16;
             memcpy(out + i, &bits, sizeof bits);
         }
@@ -430,8 +460,13 @@ static void ops_widen(ats_dtype dtype, const void *source, int64_t first, int64_
     }
 }
 
+#ifndef OPS_NARROW
+#define OPS_NARROW NULL
+#endif
+
 const ats_cpu_ops OPS_TABLE = {
     .name = OPS_NAME,
+    .narrow = OPS_NARROW,
     .widen = ops_widen,
     .gemm = ops_gemm,
     .logits = ops_logits,

@@ -33,6 +33,7 @@ INLINE uint32_t v_bits(vi mask)
     return bits;
 }
 #define V_BITS_GT(a, b) v_bits((a) > (b))
+#define V_ANY_NAN(a) v_any((a) != (a))
 INLINE vf v_sqrt(vf x)
 {
     for (int i = 0; i < VL; i++) x[i] = sqrtf(x[i]);
@@ -41,11 +42,38 @@ INLINE vf v_sqrt(vf x)
 #define V_SQRT(a) v_sqrt(a)
 #endif
 
+/* Lanes in groups of 2 stride: sums of the group's halves, of a in the lower half and of b in the
+ * upper one. */
+INLINE vf v_fold(const int stride, vf a, vf b)
+{
+    vi low, high;
+#pragma GCC unroll 16
+    for (int i = 0; i < VL; i++) {
+        const int group = i / (2 * stride) * 2 * stride, within = i % stride;
+        const int from = (i % (2 * stride) < stride ? 0 : VL) + group + within;
+        low[i] = from;
+        high[i] = from + stride;
+    }
+    return __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high);
+}
+
+/* Lane i of the result: the sum of x[i]. Overwrites x. */
+INLINE vf v_sum_each(vf x[VL])
+{
+    int stride = 1;
+#pragma GCC unroll 4
+    for (int n = VL / 2; n > 0; n /= 2, stride *= 2)
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) x[i] = v_fold(stride, x[2 * i], x[2 * i + 1]);
+    return x[0];
+}
+
 #define MAGIC 12582912.0f /* 1.5 * 2^23: adding it rounds to an integer held in the low bits */
 
 /* exp(x), x <= 0: 2^n 2^f with a minimax polynomial of degree 6 for 2^f on [-1/2, 1/2] (relative
- * error 2e-9 before rounding). Exactly 1 at 0; exactly 0 below 2^-125, so also at -inf. */
-INLINE vf v_exp(vf x)
+ * error 2e-9 before rounding). Exactly 1 at 0; exactly 0 below 2^-125, so also at -inf. log2: x in
+ * binary logarithms, at least -126. */
+INLINE vf v_exp_log2(vf x, vf *log2)
 {
     const vf y = V_MAX(x * 1.44269504f, v_set(-126.0f));
     const vf shifted = y + MAGIC;
@@ -58,7 +86,14 @@ INLINE vf v_exp(vf x)
     p = p * f + 6.931472057e-01f;
     p = p * f + 1.0f;
     const vf power = (vf)(((vi)shifted << 23) + 0x3f800000);
+    *log2 = y;
     return V_SELECT_GT(y, v_set(-125.0f), p * power, v_set(0.0f));
+}
+
+INLINE vf v_exp(vf x)
+{
+    vf unused;
+    return v_exp_log2(x, &unused);
 }
 
 /* log(x), x > 0 normal: exponent and log1p(f) = f - f^2/2 + f^3 P(f) on [sqrt(1/2), sqrt(2)) with

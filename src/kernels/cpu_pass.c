@@ -33,6 +33,17 @@ static void offer_leaf(ats_cpu_worker *w, const ats_cpu_base *base, int64_t tile
     ats_cpu_pool_offer(payload, keys.start, n, w->hits, z, base->lanes, log_norm);
 }
 
+/* Keys heavier than the best of a small region. */
+static void count_leaf(ats_cpu_worker *w, const ats_cpu_base *base, int64_t tile, int64_t keys,
+                       const float *z, const ats_cpu_state *node)
+{
+    const int64_t lanes = base->lanes;
+    for (int64_t r = 0; r < base->problem->n_regions; r++)
+        if (base->aimed[r] && base->ops->any_above(lanes, node->m, base->aim + r * lanes))
+            base->ops->count_above(keys, lanes, z, base->aim + r * lanes,
+                                   w->heavier[tile] + r * lanes);
+}
+
 /* A leaf whose logits and state a device made. */
 static ats_code given_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf,
                            ats_cpu_worker *worker, const ats_cpu_variant *plain,
@@ -51,30 +62,48 @@ static ats_code given_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf,
     return ATS_OK;
 }
 
+/* Values of a leaf, bad rows 0; norms, which the first tile finds. */
+static const float *leaf_values(const ats_cpu_base *base, int64_t tile, int64_t leaf,
+                                ats_cpu_worker *worker)
+{
+    const ats_problem *p = base->problem;
+    const ats_range range = base->tree.leaves[leaf];
+    const int64_t start = range.start, keys = range.stop - start;
+    const float *rows = worker->v_panel;
+    const bool direct = p->v_dtype == ATS_F32 && p->d_v == base->width;
+    if (direct)
+        rows = (const float *)p->v + start * p->d_v;
+    else
+        ats_cpu_base_values(base, start, keys, worker->v_panel);
+    if (tile == 0)
+        base->leaf_bad[leaf] = ats_cpu_find_norms(base, keys, rows, base->v_norm + start,
+                                                  base->log_norm + start, base->v_bad + start) > 0;
+    if (!base->leaf_bad[leaf]) return rows;
+    if (direct) ats_cpu_base_values(base, start, keys, worker->v_panel);
+    ats_cpu_clear_bad(base, leaf, start, keys, worker->v_panel);
+    return worker->v_panel;
+}
+
 static ats_code base_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf, ats_cpu_worker *worker,
                           const ats_cpu_variant *unchanging, const ats_cpu_state *out, ats_err *err)
 {
     const ats_cpu_base *base = &pass->tiles->at[tile];
     const ats_range range = base->tree.leaves[leaf];
     const ats_cpu_keys keys = {.first = range.start, .keys = range.stop - range.start, .at = -1};
-    float *z = base->z + range.start * base->lanes;
-    uint8_t *bad = base->v_bad + range.start;
+    float *z = base->z != NULL ? base->z + range.start * base->lanes : worker->z;
     ats_cpu_variant plain = *unchanging;
     if (base->given != NULL) return given_leaf(pass, tile, leaf, worker, &plain, out, err);
     ats_code rc = ats_cpu_key_logits(worker, &plain, &keys, z, err);
     if (rc != ATS_OK) return rc;
-    ats_cpu_base_values(base, range.start, keys.keys, worker->v_panel);
-    if (tile == 0)
-        base->leaf_bad[leaf] =
-            ats_cpu_value_norms(base, keys.keys, worker->v_panel, base->v_norm + range.start,
-                                base->log_norm + range.start, bad) > 0;
-    else
-        ats_cpu_clear_bad(base, leaf, range.start, keys.keys, worker->v_panel);
-    rc = ats_cpu_check(&plain, z, keys.keys, bad, err);
+    const float *values = leaf_values(base, tile, leaf, worker);
+    const bool finite =
+        ats_cpu_state_fill(base, worker, keys.keys, z, values, base->v_norm + range.start,
+                           base->log_norm + range.start, out);
+    if (!finite || base->leaf_bad[leaf])
+        rc = ats_cpu_check(&plain, z, keys.keys, base->v_bad + range.start, err);
     if (rc != ATS_OK) return rc;
-    ats_cpu_state_fill(base, worker, keys.keys, z, worker->v_panel, base->v_norm + range.start,
-                       base->log_norm + range.start, out);
     offer_leaf(worker, base, tile, range, z, out);
+    count_leaf(worker, base, tile, keys.keys, z, out);
     return ATS_OK;
 }
 
@@ -183,6 +212,67 @@ out:
     return rc;
 }
 
+static int64_t region_keys(const ats_region *region)
+{
+    int64_t keys = 0;
+    for (int64_t i = 0; i < region->n_ranges; i++)
+        keys += region->ranges[i].stop - region->ranges[i].start;
+    return keys;
+}
+
+/* The best logits of small regions, first: what is heavier is then counted on the way. Counts are
+ * floats, so there may not be too many keys. */
+static ats_code aim_region(void *ctx, int64_t item, int worker_index, ats_err *err)
+{
+    const leaf_pass *pass = ctx;
+    const int64_t tile = item % pass->tiles->n, region = item / pass->tiles->n;
+    const ats_cpu_base *base = &pass->tiles->at[tile];
+    const ats_problem *p = base->problem;
+    const ats_key_tree *tree = &base->tree;
+    ats_cpu_variant plain = pass->plain[worker_index * pass->tiles->n + tile];
+    float *aim = base->aim + region * base->lanes;
+    for (int64_t row = 0; row < base->lanes; row++)
+        aim[row] = row < p->n_rows ? -INFINITY : INFINITY;
+    if (base->given != NULL || p->n_keys > 1 << 24 ||
+        region_keys(&p->regions[region]) > p->n_keys / 32)
+        return ATS_OK;
+    base->aimed[region] = 1;
+    for (int64_t r = 0; r < tree->n_runs; r++) {
+        const ats_run *run = &tree->runs[r];
+        if (!tree->member[region * tree->n_runs + r]) continue;
+        for (int64_t leaf = run->first_leaf; leaf < run->first_leaf + run->n_leaves; leaf++) {
+            const int64_t first = tree->leaves[leaf].start;
+            const ats_cpu_keys keys = {
+                .first = first, .keys = tree->leaves[leaf].stop - first, .at = -1};
+            ats_cpu_worker *w = &pass->workers[worker_index];
+            const ats_code rc = ats_cpu_key_logits(w, &plain, &keys, w->z, err);
+            if (rc != ATS_OK) return rc;
+            for (int64_t i = 0; i < keys.keys; i++)
+                for (int64_t row = 0; row < p->n_rows; row++)
+                    if (w->z[i * base->lanes + row] > aim[row])
+                        aim[row] = w->z[i * base->lanes + row];
+        }
+    }
+    return ATS_OK;
+}
+
+static void join_workers(const ats_cpu_tiles *tiles, ats_cpu_worker *workers, int threads)
+{
+    for (int64_t tile = 0; tile < tiles->n; tile++) {
+        ats_cpu_base *base = &tiles->at[tile];
+        ats_cpu_pool *heavy = &workers[0].heavy[tile], *payload = &workers[0].payload[tile];
+        for (int w = 0; w < threads; w++) {
+            for (int64_t i = 0; i < base->problem->n_regions * base->lanes; i++)
+                base->heavier[i] += workers[w].heavier[tile][i];
+            if (w == 0) continue;
+            ats_cpu_pool_join(heavy, &workers[w].heavy[tile], base);
+            ats_cpu_pool_join(payload, &workers[w].payload[tile], base);
+        }
+        ats_cpu_pool_list(heavy, base, &base->heavy);
+        ats_cpu_pool_list(payload, base, &base->payload);
+    }
+}
+
 ats_code ats_cpu_base_pass(const ats_cpu_tiles *tiles, ats_cpu_worker *workers, ats_err *err)
 {
     const int threads = ats_threads();
@@ -195,17 +285,10 @@ ats_code ats_cpu_base_pass(const ats_cpu_tiles *tiles, ats_cpu_worker *workers, 
     if (tiles->n == 0) return ATS_OK;
     ATS_TRY(make_queries(&arena, &pass, threads, err));
     ATS_TRY(make_blocks(&arena, &pass, err));
+    ATS_TRY(ats_parallel_for(tiles->at[0].problem->n_regions * tiles->n, aim_region, &pass, err));
     ATS_TRY(ats_parallel_for(pass.n_blocks, base_block, &pass, err));
     ATS_TRY(ats_parallel_for(n_runs * tiles->n, run_nodes, &merging, err));
-    for (int64_t tile = 0; tile < tiles->n; tile++) {
-        ats_cpu_base *base = &tiles->at[tile];
-        for (int w = 1; w < threads; w++) {
-            ats_cpu_pool_join(&workers[0].heavy[tile], &workers[w].heavy[tile], base);
-            ats_cpu_pool_join(&workers[0].payload[tile], &workers[w].payload[tile], base);
-        }
-        ats_cpu_pool_list(&workers[0].heavy[tile], base, &base->heavy);
-        ats_cpu_pool_list(&workers[0].payload[tile], base, &base->payload);
-    }
+    join_workers(tiles, workers, threads);
 out:
     for (int i = 0; i < threads; i++) ats_arena_reset(&workers[i].arena);
     ats_arena_fini(&arena);

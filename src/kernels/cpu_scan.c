@@ -164,6 +164,47 @@ static void count_region(const counting *c, const ats_cpu_changes *changes)
     }
 }
 
+/* The base's list answers where the region's best is no worse than the list's last key. */
+static bool from_list(const ats_cpu_top *list, int64_t row, double best, int64_t *out)
+{
+    const float *z = list->z + row * list->limit;
+    const int64_t n = list->count[row];
+    if (n == list->limit && !(best >= (double)z[n - 1])) return false;
+    *out = 0;
+    while (*out < n && (double)z[*out] > best) ++*out;
+    return true;
+}
+
+/* The base's own counts: from the pass, from its list, or from logits once more. */
+static ats_code count_base(const counting *c, ats_cpu_worker *worker, ats_err *err)
+{
+    const ats_cpu_base *base = c->v->base;
+    const int64_t regions = base->problem->n_regions;
+    ats_cpu_variant plain = *c->v;
+    bool open = false;
+    for (int64_t row = 0; row < base->lanes; row++) {
+        c->all[row] = INFINITY;
+        if (row >= base->problem->n_rows || !ats_cpu_defined(&c->v->norm[row])) continue;
+        int64_t *to = &c->out->region_heavier[row * regions + c->region];
+        const double best = c->out->region_max[row * regions + c->region];
+        if (base->aimed[c->region]) {
+            *to = (int64_t)base->heavier[c->region * base->lanes + row];
+        } else if (!from_list(&base->heavy, row, best, to)) {
+            *to = 0;
+            c->all[row] = (float)best;
+            open = true;
+        }
+    }
+    for (int64_t leaf = 0; open && leaf < base->tree.n_leaves; leaf++) {
+        const float *m = base->nodes[leaf].m, *z = NULL;
+        if (!base->ops->any_above(base->lanes, m, c->all)) continue;
+        const ats_code rc = ats_cpu_leaf_logits(worker, &plain, leaf, &z, err);
+        if (rc != ATS_OK) return rc;
+        count(c, z, m, base->tree.leaves[leaf].stop - base->tree.leaves[leaf].start, c->all, 1);
+    }
+    return ATS_OK;
+}
+
 static ats_code heavier(ats_cpu_worker *worker, const ats_cpu_variant *v,
                         const ats_cpu_changes *changes, ats_route_stats *out, ats_err *err)
 {
@@ -172,8 +213,12 @@ static ats_code heavier(ats_cpu_worker *worker, const ats_cpu_variant *v,
     ATS_TRY(ATS_NEW(&worker->arena, v->base->lanes, &c.all, err));
     ATS_TRY(ATS_NEW(&worker->arena, v->base->lanes, &c.changed, err));
     ATS_TRY(ATS_NEW(&worker->arena, v->base->lanes, &c.count, err));
-    for (c.region = 0; c.region < v->base->problem->n_regions; c.region++)
-        count_region(&c, changes);
+    for (c.region = 0; c.region < v->base->problem->n_regions; c.region++) {
+        if (v->edit != NULL)
+            count_region(&c, changes);
+        else
+            ATS_TRY(count_base(&c, worker, err));
+    }
 out:
     return rc;
 }

@@ -97,7 +97,7 @@ static void scan_piece(const ats_cpu_variant *v, const ats_cpu_chunk *chunk, ats
 ats_cpu_chunk ats_cpu_chunk_leaf(const ats_cpu_base *base, int64_t leaf)
 {
     const ats_range keys = base->tree.leaves[leaf];
-    const float *z = base->z + keys.start * base->lanes;
+    const float *z = base->z != NULL ? base->z + keys.start * base->lanes : NULL;
     const ats_cpu_state *node = &base->nodes[leaf];
     return (ats_cpu_chunk){.keys = keys.stop - keys.start,
                            .first = keys.start,
@@ -233,6 +233,17 @@ out:
     return rc;
 }
 
+/* The largest float below a finite x. */
+static float next_below(float x)
+{
+    uint32_t bits;
+    if (x == 0) return -0x1p-149f;
+    memcpy(&bits, &x, sizeof bits);
+    bits = x > 0 ? bits - 1 : bits + 1;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* Larger score first, then the earlier key: the same list in whatever order keys are offered. */
 static void pool_put(ats_cpu_pool *pool, int64_t row, ats_cpu_pick new)
 {
@@ -253,7 +264,7 @@ static void pool_put(ats_cpu_pool *pool, int64_t row, ats_cpu_pick new)
     list[at] = new;
     /* An equal score of an earlier key may still come. */
     if (pool->count[row] == pool->limit)
-        pool->threshold[row] = nextafterf(list[pool->limit - 1].score, -INFINITY);
+        pool->threshold[row] = next_below(list[pool->limit - 1].score);
 }
 
 void ats_cpu_pool_offer(ats_cpu_pool *pool, int64_t first, int64_t n, const uint16_t *hits,
