@@ -2,6 +2,7 @@
  * a clear sentence or tensors that can be read; never a crash, a hang or a leak. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/rng.h"
 #include "capture/import_tensors.h"
@@ -41,6 +42,13 @@ static void try_file(const char *path, outcome *seen)
     }
     ats_import_close(&set);
     ats_arena_fini(&arena);
+}
+
+/* A file that is cut and written again may be flushed to the disk each time; a new one is not. */
+static void write_new(const char *path, const uint8_t *bytes, int64_t size)
+{
+    unlink(path);
+    scratch_write(path, bytes, size);
 }
 
 /* Puts word in place of the bytes at `at`, longer or shorter; returns the new size. */
@@ -101,13 +109,13 @@ static void damage(const char *name, const char *good_path, int64_t header)
     assert_true(whole.refused == 0 && whole.read > 0);
     for (int64_t i = 0; i < ROUNDS; i++) {
         const char *path = scratch_path(name);
-        scratch_write(path, bytes, mutate(&rng, good, size, header, bytes));
+        write_new(path, bytes, mutate(&rng, good, size, header, bytes));
         try_file(path, &seen);
     }
     /* every length, too */
     for (int64_t cut = 0; cut < size; cut += 1 + size / 200) {
         const char *path = scratch_path(name);
-        scratch_write(path, good, cut);
+        write_new(path, good, cut);
         try_file(path, &seen);
     }
     free(good);
