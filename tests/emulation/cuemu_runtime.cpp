@@ -2,7 +2,8 @@
 //
 // Work on a stream is done when the stream is synchronised, as late as a device may do it.
 // CUEMU_DEVICES, CUEMU_CAPABILITY (80), CUEMU_SHARED (bytes of a block) and CUEMU_MEMORY (bytes)
-// describe the device; CUEMU_LOSE_AFTER makes it fail for good after so many launches.
+// describe the device; CUEMU_AVAILABLE is what it says is free, CUEMU_REFUSE how many allocations
+// fail from now on, CUEMU_LOSE_AFTER after how many launches it fails for good.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -27,7 +28,7 @@ std::mutex lock;
 std::map<void *, size_t> blocks;
 size_t allocated;
 std::map<const void *, int> shared_limits;
-long launches;
+long launches, refused, wanted;
 bool lost;
 
 cudaError_t done(cudaError_t rc)
@@ -55,7 +56,7 @@ void cuemu::enqueue_launch(const void *kernel, dim3 grid, dim3 size, size_t shar
 {
     const std::lock_guard<std::mutex> hold(lock);
     const long lose_after = setting("CUEMU_LOSE_AFTER", -1);
-    if (lose_after >= 0 && launches++ >= lose_after) lost = true;
+    if (lose_after >= 0 && launches++ >= lose_after) lost = true; // counted from the setting on
     if (lost) {
         done(cudaErrorLaunchFailure);
         return;
@@ -77,6 +78,10 @@ cudaError_t cudaMalloc(void **out, size_t size)
 {
     const std::lock_guard<std::mutex> hold(lock);
     const size_t limit = size_t(setting("CUEMU_MEMORY", 1L << 34));
+    const long refuse = setting("CUEMU_REFUSE", 0);
+    if (refuse != wanted) refused = 0;
+    wanted = refuse;
+    if (refused++ < refuse) return done(cudaErrorMemoryAllocation);
     if (allocated + size > limit || posix_memalign(out, 256, size + (size == 0)) != 0)
         return done(cudaErrorMemoryAllocation);
     memset(*out, 0xff, size);
@@ -192,6 +197,7 @@ cudaError_t cudaMemGetInfo(size_t *available, size_t *total)
     const std::lock_guard<std::mutex> hold(lock);
     *total = size_t(setting("CUEMU_MEMORY", 1L << 34));
     *available = *total > allocated ? *total - allocated : 0;
+    *available = size_t(setting("CUEMU_AVAILABLE", long(*available)));
     return cudaSuccess;
 }
 
