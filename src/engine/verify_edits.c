@@ -177,7 +177,7 @@ static ats_code moved_edit(ats_verify_unit *unit, ats_err *err)
         reason = "the capture lacks the layer's RoPE frequencies, so nothing can be moved";
     else if (layer->rope_dynamic)
         reason = "the RoPE frequencies depend on the sequence length, so nothing can be moved";
-    else if (last + delta >= layer->max_position)
+    else if (layer->max_position > 0 && last + delta >= layer->max_position)
         reason = "the last position is too near the model's largest one to move further";
     if (reason != NULL) return ats_verify_not_applicable(unit, "moved", reason, err);
     return move_edit(unit, delta, "moved", err);

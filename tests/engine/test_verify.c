@@ -271,6 +271,34 @@ static void not_applicable(tamper_fn tamper, const char *check_name, const char 
     close_synth(capture);
 }
 
+static void forget_largest_position(ats_sample *sample, ats_layer *layer, ats_attention *t)
+{
+    (void)sample, (void)t;
+    layer->max_position = 0;
+}
+
+static void near_largest_position(ats_sample *sample, ats_layer *layer, ats_attention *t)
+{
+    (void)t;
+    layer->max_position = sample->n_keys + 1;
+}
+
+/* 0 is "unknown", not "no room". */
+static void moves_where_the_largest_position_is_unknown(void **state)
+{
+    (void)state;
+    const ats_synth_options options = small_options();
+    ats_capture *capture = tampered(forget_largest_position, &options);
+    ats_verify_report report = verify(capture);
+    for (int64_t i = 0; i < report.n_checks; i++)
+        assert_true(strcmp(report.checks[i].name, "moved") != 0 ||
+                    report.checks[i].status != ATS_VERIFY_NOT_APPLICABLE);
+    assert_int_equal(report.n_failed, 0);
+    ats_verify_fini(&report);
+    close_synth(capture);
+    not_applicable(near_largest_position, "moved", "too near the model's largest one");
+}
+
 static void lists_what_does_not_apply(void **state)
 {
     (void)state;
@@ -350,6 +378,7 @@ int main(void)
         cmocka_unit_test(holds_for_odd_groups),
         cmocka_unit_test(finds_what_was_tampered_with),
         cmocka_unit_test(lists_what_does_not_apply),
+        cmocka_unit_test(moves_where_the_largest_position_is_unknown),
         cmocka_unit_test(allows_a_rounded_output),
         cmocka_unit_test(holds_with_masks_and_biases),
     };
