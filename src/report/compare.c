@@ -27,6 +27,11 @@ const char *ats_compare_bound(double value, char out[32])
     return out;
 }
 
+bool ats_compare_claims(const ats_compare_numbers *x, double alpha)
+{
+    return x->p <= alpha && (x->interval.low > 0 || x->interval.high < 0);
+}
+
 /* Rows of the gates: numbers, then claims. */
 static ats_code judge_gates(ats_compare_state *s, ats_compare_resamples *resamples, ats_err *err)
 {

@@ -55,6 +55,7 @@ const char *ats_claim_name(ats_claim claim);
 typedef struct ats_compare_numbers {
     int64_t n; /* clusters */
     double base, candidate, difference;
+    double error; /* standard error of the difference: the differences' deviation / sqrt(n) */
     ats_stat_interval interval;
     double p; /* of `test` */
     ats_stat_test test;

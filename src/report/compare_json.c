@@ -40,6 +40,7 @@ static void numbers(ats_text *t, const ats_compare_numbers *x)
     number(t, "base", x->base, ", ");
     number(t, "candidate", x->candidate, ", ");
     number(t, "difference", x->difference, ", ");
+    number(t, "standard_error", x->error, ", ");
     pair(t, "interval", x->interval.low, x->interval.high, ", ");
     pair(t, "interval_plain_bca", x->interval.plain_low, x->interval.plain_high, ", ");
     number(t, "p", x->p, ", ");

@@ -70,6 +70,9 @@ ats_code ats_compare_measure(ats_compare_resamples *resamples, const double *bas
     made.base /= n;
     made.candidate /= n;
     made.difference /= n;
+    for (int64_t i = 0; i < made.n; i++)
+        made.error += (d[i] - made.difference) * (d[i] - made.difference);
+    made.error = made.n > 1 ? sqrt(made.error / (n * (n - 1))) : none;
     made.p = none;
     if (resamples != NULL) ATS_TRY(test_of(&scratch, d, made.n, &made, err));
     if (resamples != NULL && interval && made.n >= 2) {

@@ -91,6 +91,8 @@ void ats_compare_clusters(const ats_compare_state *s, const double *values, doub
 /* At most 8 columns: "-0.1230", "-1.2e-05"; "-" for NaN. The bound of an interval: at most 7. */
 const char *ats_compare_number(double value, char out[32]);
 const char *ats_compare_bound(double value, char out[32]);
+/* Is a difference beyond chance: the interval excludes 0 and the test rejects. */
+bool ats_compare_claims(const ats_compare_numbers *numbers, double alpha);
 /* Text of a file as a terminal, XML and JSON can carry it. */
 void ats_compare_visible(ats_text *text, const char *value);
 

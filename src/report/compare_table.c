@@ -32,7 +32,7 @@ static void markdown_rows(ats_text *t, const ats_comparison *c, int64_t first, i
                     "|---|---|--:|--:|--:|--:|--:|\n");
     for (int64_t i = first; i < last; i++) {
         const ats_compare_row *row = &c->rows[i];
-        const bool claims = row->numbers.interval.low > 0 || row->numbers.interval.high < 0;
+        const bool claims = ats_compare_claims(&row->numbers, c->alpha);
         ats_text_add(t, "| ");
         add_plain(t, row->name);
         ats_text_add(t, " | %s",

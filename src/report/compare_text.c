@@ -6,11 +6,34 @@
 
 enum { NAME = 24, WIDTH = 80, SHOWN_FINDINGS = 12 };
 
-/* Columns of well-formed UTF-8 text; combining marks and wide characters count as one each. */
+/* Bytes of a well-formed UTF-8 character and the columns it takes: 0 for combining marks, 2 for
+ * wide ones (East Asian Width W and F of Unicode 15, to whole blocks). */
+static int step(const char *text, int *width)
+{
+    static const unsigned wide[][2] = {{0x1100, 0x115f},  {0x2e80, 0xa4cf},   {0xac00, 0xd7a3},
+                                       {0xf900, 0xfaff},  {0xfe30, 0xfe6f},   {0xff00, 0xff60},
+                                       {0xffe0, 0xffe6},  {0x1f300, 0x1f64f}, {0x1f900, 0x1f9ff},
+                                       {0x20000, 0x3fffd}};
+    const unsigned char *t = (const unsigned char *)text;
+    const int bytes = t[0] < 0x80 ? 1 : t[0] < 0xe0 ? 2 : t[0] < 0xf0 ? 3 : 4;
+    unsigned code = bytes == 1 ? t[0] : t[0] & (0xffU >> (bytes + 1));
+    for (int i = 1; i < bytes; i++) {
+        if ((t[i] & 0xc0) != 0x80) return *width = 1;
+        code = code << 6 | (t[i] & 0x3fU);
+    }
+    *width = code < 0x300 || code > 0x36f;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+        if (code >= wide[i][0] && code <= wide[i][1]) *width = 2;
+    return bytes;
+}
+
 static int columns(const char *text)
 {
-    int n = 0;
-    for (; *text != '\0'; text++) n += ((unsigned char)*text & 0xc0) != 0x80;
+    int n = 0, width;
+    while (*text != '\0') {
+        text += step(text, &width);
+        n += width;
+    }
     return n;
 }
 
@@ -22,13 +45,14 @@ static void add_cell(ats_text *out, const char *text, int width)
         ats_text_add(out, "%s%*s", text, width - n, "");
         return;
     }
-    int left = width - 3;
+    int used = 0, next = 0;
     const char *end = text;
-    while (left > 0 || ((unsigned char)*end & 0xc0) == 0x80) {
-        left -= ((unsigned char)*end & 0xc0) != 0x80;
-        end++;
+    for (const char *p = text; used <= width - 3; used += next) {
+        end = p;
+        p += step(p, &next);
     }
-    ats_text_add(out, "%.*s...", (int)(end - text), text);
+    used -= next;
+    ats_text_add(out, "%.*s...%*s", (int)(end - text), text, width - 3 - used, "");
 }
 
 /* Words of a sentence over lines of WIDTH columns, further ones indented. */
@@ -116,13 +140,14 @@ static const char *p_text(double p, char out[32])
 
 /* name(30) base(8) candidate(8) difference [interval](22) p(5) n(3), a blank between: 80 columns.
  */
-static void add_row(ats_text *out, const char *name, const ats_compare_row *row, bool exact)
+static void add_row(ats_text *out, const char *name, const ats_compare_row *row,
+                    const ats_comparison *c)
 {
     const ats_compare_numbers *x = &row->numbers;
-    const bool claims = x->interval.low > 0 || x->interval.high < 0;
+    const bool claims = ats_compare_claims(x, c->alpha);
     char a[32], b[32], d[32], p[32], low[32], high[32], difference[128];
     ats_compare_number(x->difference, d);
-    if (exact || x->n < 2)
+    if (c->exact || x->n < 2)
         snprintf(difference, sizeof difference, "%s", d);
     else
         snprintf(difference, sizeof difference, "%s [%s, %s]",
@@ -135,7 +160,8 @@ static void add_row(ats_text *out, const char *name, const ats_compare_row *row,
 }
 
 /* A gate: verdict and whole name, then its numbers. */
-static void add_gate(ats_text *out, const ats_compare_row *row, bool exact, ats_compare_style style)
+static void add_gate(ats_text *out, const ats_compare_row *row, const ats_comparison *c,
+                     ats_compare_style style)
 {
     const ats_compare_gate *gate = row->gate;
     const char *claim = ats_claim_name(row->claim), *of = gate->span ? gate->span : gate->part;
@@ -145,7 +171,7 @@ static void add_gate(ats_text *out, const ats_compare_row *row, bool exact, ats_
     snprintf(metric, sizeof metric, "  %.100s%s%.100s%s", gate->metric, of != NULL ? "[" : "",
              of != NULL ? of : "", of != NULL ? "]" : "");
     ats_text_add(out, "\n");
-    add_row(out, metric, row, exact);
+    add_row(out, metric, row, c);
 }
 
 static void add_rows(ats_text *out, const ats_comparison *c, ats_compare_style style)
@@ -153,11 +179,10 @@ static void add_rows(ats_text *out, const ats_comparison *c, ats_compare_style s
     if (c->n_rows == 0) return;
     ats_text_add(out, "%-24s %8s %8s %27s %5s %3s\n", c->n_gates > 0 ? "gates" : "", "base",
                  "cand.", "difference", "p", "n");
-    for (int64_t i = 0; i < c->n_gates; i++) add_gate(out, &c->rows[i], c->exact, style);
+    for (int64_t i = 0; i < c->n_gates; i++) add_gate(out, &c->rows[i], c, style);
     if (c->n_rows > c->n_gates)
         ats_text_add(out, "mean log mass shift of %s, nats (base route: log mass)\n", c->target);
-    for (int64_t i = c->n_gates; i < c->n_rows; i++)
-        add_row(out, c->rows[i].name, &c->rows[i], c->exact);
+    for (int64_t i = c->n_gates; i < c->n_rows; i++) add_row(out, c->rows[i].name, &c->rows[i], c);
 }
 
 static void add_worst(ats_text *out, const ats_comparison *c)
@@ -197,7 +222,7 @@ static void half_text(const ats_compare_curve *curve, double half, bool candidat
 static void add_curves(ats_text *out, const ats_comparison *c)
 {
     if (c->n_curves == 0) return;
-    ats_text_add(out, "dose curves: shift of the mean log mass by dose (~: interval holds 0); "
+    ats_text_add(out, "dose curves: difference of the mean log mass shift by dose; "
                       "half-dose\n");
     for (int64_t i = 0; i < c->n_curves; i++) {
         const ats_compare_curve *curve = &c->curves[i];
@@ -207,7 +232,7 @@ static void add_curves(ats_text *out, const ats_comparison *c)
         half_text(curve, curve->half_candidate, true, b);
         for (int64_t k = 0; k < curve->n && used < 900; k++) {
             const ats_compare_numbers *x = &curve->points[k].numbers;
-            const bool claims = c->exact || x->interval.low > 0 || x->interval.high < 0;
+            const bool claims = c->exact || ats_compare_claims(x, c->alpha);
             char d[32];
             used += snprintf(line + used, sizeof line - (size_t)used, "%s%g: %s%s",
                              k > 0 ? ", " : "", curve->points[k].dose,
