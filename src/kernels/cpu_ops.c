@@ -3,6 +3,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+
+/* Not every compiler's __builtin_cpu_supports knows f16c. */
+static bool machine_has_f16c(void)
+{
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+#endif
+
 static bool machine_has_avx512(void)
 {
 #if defined(__x86_64__)
@@ -16,8 +27,7 @@ static bool machine_has_avx512(void)
 static bool machine_has_avx2(void)
 {
 #if defined(__x86_64__)
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-           __builtin_cpu_supports("f16c");
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && machine_has_f16c();
 #else
     return false;
 #endif
