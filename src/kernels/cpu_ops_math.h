@@ -42,6 +42,17 @@ INLINE vf v_sqrt(vf x)
 #define V_SQRT(a) v_sqrt(a)
 #endif
 
+#if defined(__clang__) /* its shuffle takes constant indices alone */
+INLINE vf v_shuffle(vf a, vf b, vi from)
+{
+    vf out = a;
+    for (int i = 0; i < VL; i++) out[i] = from[i] < VL ? a[from[i]] : b[from[i] - VL];
+    return out;
+}
+#else
+#define v_shuffle __builtin_shuffle
+#endif
+
 /* Lanes in groups of 2 stride: sums of the group's halves, of a in the lower half and of b in the
  * upper one. */
 INLINE vf v_fold(const int stride, vf a, vf b)
@@ -54,7 +65,7 @@ INLINE vf v_fold(const int stride, vf a, vf b)
         low[i] = from;
         high[i] = from + stride;
     }
-    return __builtin_shuffle(a, b, low) + __builtin_shuffle(a, b, high);
+    return v_shuffle(a, b, low) + v_shuffle(a, b, high);
 }
 
 /* Lane i of the result: the sum of x[i]. Overwrites x. */
