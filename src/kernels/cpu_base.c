@@ -134,10 +134,10 @@ out:
 
 /* What the base's own measurement fills. The lists hold spare entries, so that a variant that hides
  * some of the best keys still finds top_k of them. */
-static ats_code measured_arrays(ats_arena *arena, ats_cpu_base *base, ats_err *err)
+static ats_code measured_arrays(ats_arena *arena, ats_cpu_base *base, bool spare, ats_err *err)
 {
     const ats_problem *p = base->problem;
-    const int64_t long_list = 2 * p->top_k + 8;
+    const int64_t long_list = spare ? 2 * p->top_k + 8 : p->top_k;
     ats_code rc;
     ATS_TRY(ATS_NEW(arena, p->n_rows, &base->norm, err));
     ATS_TRY(ATS_NEW(arena, base->lanes, &base->peak, err));
@@ -262,7 +262,7 @@ static ats_code tile_layout(ats_arena *arena, const ats_problem *whole, int64_t 
         base.leaf_bad = shared->leaf_bad;
     }
     ATS_TRY(row_arrays(arena, &base, needs->logits, err));
-    ATS_TRY(measured_arrays(arena, &base, err));
+    ATS_TRY(measured_arrays(arena, &base, needs->logits, err));
     *out = base;
 out:
     return rc;

@@ -43,7 +43,7 @@ INLINE void strip(const int nv, int64_t m, int64_t k, const float *a, int64_t a_
     int64_t i = 0;
     for (; nv == 1 && i + THIN <= m; i += THIN)
         tile(THIN, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
-    for (; i + MR <= m && (m - i) % MR != 2; i += MR)
+    for (; i + MR <= m && (MR <= 4 || m - i != MR + 2); i += MR)
         tile(MR, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
     for (; i + 4 <= m && MR > 4; i += 4)
         tile(MR > 4 ? 4 : MR, nv, k, a + i * a_row, a_row, a_step, b, ldb, c + i * ldc, ldc);
