@@ -50,4 +50,9 @@ ATS_MUST_CHECK ats_code ats_curves_write(ats_arena *arena, const struct ats_plan
                                          const ats_curves *curves, ats_results *results,
                                          ats_err *err);
 
+/* Combinations: `interaction` and the cases of their parts; nothing without combinations. */
+ATS_MUST_CHECK ats_code ats_interactions_write(ats_arena *arena, const struct ats_plan *plan,
+                                               const struct ats_outcome *outcome,
+                                               ats_results *results, ats_err *err);
+
 #endif

@@ -94,7 +94,7 @@ ats_build ats_plan_build(const ats_plan *plan, int64_t sample, int64_t layer, in
     const ats_chosen *chosen = &plan->selection.samples[sample];
     const ats_capture *capture = plan->captures[chosen->capture];
     const ats_variant *v = &suite->variants[variant];
-    return (ats_build){
+    ats_build build = {
         .arena = arena,
         .capture = capture,
         .layer = &capture->layers[plan->selection.layers[layer]],
@@ -113,7 +113,14 @@ ats_build ats_plan_build(const ats_plan *plan, int64_t sample, int64_t layer, in
         .allow_past_max = suite->allow_past_max,
         .n_probes = chosen->n_probes,
         .probes = chosen->probes,
+        .n_parts = v->n_parts,
     };
+    for (int64_t i = 0; i < v->n_parts; i++) {
+        const ats_variant *part = &suite->variants[v->part[i]];
+        build.part[i] = (ats_build_part){suite->perturbations[part->perturbation].family,
+                                         part->params, part->mode, part->replicate, part->base_id};
+    }
+    return build;
 }
 
 static ats_code make_axis(ats_plan *plan, ats_err *err)

@@ -7,6 +7,7 @@ static const ats_family *const families[] = {
     &ats_family_high_norm,   &ats_family_mask_window,  &ats_family_payload_swap,
     &ats_family_key_replace, &ats_family_query_rotate, &ats_family_temperature,
     &ats_family_normalise,   &ats_family_noise,        &ats_family_kv_evict,
+    &ats_family_combine,
 };
 
 static const char *const mode_names[] = {[ATS_MODE_NONE] = "none",

@@ -58,6 +58,15 @@ typedef struct ats_donor {
     const ats_attention *attention; /* same layer */
 } ats_donor;
 
+/* One of the two variants that a combined one consists of. */
+typedef struct ats_build_part {
+    const struct ats_family *family;
+    const ats_param *params;
+    ats_position_mode mode;
+    int64_t replicate;
+    const char *variant_id;
+} ats_build_part;
+
 typedef struct ats_build {
     ats_arena *arena;
     const ats_capture *capture;
@@ -80,6 +89,8 @@ typedef struct ats_build {
     const int64_t *heads;  /* [n_heads] */
     int64_t n_probes;      /* probes that are evaluated; 0: all of the sample */
     const int64_t *probes; /* [n_probes] indices of the sample's probes */
+    int64_t n_parts;       /* 2 for kind combine, else 0 */
+    ats_build_part part[2];
     struct ats_build_cache *cache; /* of this thread (perturb/cache.h), or NULL; changes no bit */
 } ats_build;
 

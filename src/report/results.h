@@ -103,6 +103,12 @@ typedef struct ats_curve_variable {
 ATS_MUST_CHECK ats_code ats_results_curves(ats_results *results, const ats_curve_variable *curves,
                                            int64_t count, ats_err *err);
 
+/* A number per case, layer and head that is only known after the work. values: [n_cases, n_layers,
+ * n_heads], NaN: undefined. */
+ATS_MUST_CHECK ats_code ats_results_cells(ats_results *results, const char *name, const char *unit,
+                                          const char *long_name, const char *definition,
+                                          const float *values, ats_err *err);
+
 /* Late root attributes (timings are not among them: equal runs give equal bytes), then `complete`,
  * close, fsync, rename. Frees. */
 ATS_MUST_CHECK ats_code ats_results_finish(ats_results *results, const ats_attribute *attributes,

@@ -38,6 +38,20 @@ ats_code ats_results_curves(ats_results *results, const ats_curve_variable *curv
     return rc;
 }
 
+ats_code ats_results_cells(ats_results *results, const char *name, const char *unit,
+                           const char *long_name, const char *definition, const float *values,
+                           ats_err *err)
+{
+    const ats_results_shape *shape = &results->shape;
+    const ats_results_dims dims = {
+        .rank = 3,
+        .axis = {ATS_AXIS_CASE, ATS_AXIS_LAYER, ATS_AXIS_HEAD},
+        .extent = {shape->n_cases, shape->n_layers, shape->n_heads},
+    };
+    return ats_results_put_kept(results, name, &dims, false, values, unit, long_name, definition,
+                                err);
+}
+
 typedef struct curve_reader {
     ats_result_file *file;
     ats_arena *arena;

@@ -48,6 +48,7 @@ typedef struct ats_perturbation_draft {
     const char *kind;
     bool control;
     int64_t replicates;
+    const ats_node *combine_node; /* `combine: [first, second]` */
     const ats_node *node, *exclude_node, *include_node, *positions_node;
     ats_grid grid;
     int64_t n_exclude, n_include;

@@ -139,6 +139,97 @@ out:
     return rc;
 }
 
+static int64_t perturbation_named(const maker *m, const char *name)
+{
+    for (int64_t i = 0; i < m->draft->n_perturbations; i++)
+        if (strcmp(m->draft->perturbations[i].built.name, name) == 0) return i;
+    return -1;
+}
+
+/* The perturbation that a part names; -1 after a refusal. */
+static int64_t part_of(maker *m, const ats_param *param)
+{
+    char text[ATS_ISSUE_TEXT];
+    const int64_t at = perturbation_named(m, param->text);
+    if (at < 0)
+        snprintf(text, sizeof text, "combine: no perturbation of this suite is called '%.100s'",
+                 param->text);
+    else if (m->draft->perturbations[at].built.family == m->perturbation->family)
+        snprintf(text, sizeof text, "combine: '%.100s' is a combination itself", param->text);
+    else
+        return at;
+    refuse(m, "E-combine", text);
+    return -1;
+}
+
+static bool go_together(const maker *m, const ats_variant *a, const ats_variant *b)
+{
+    const int64_t one = m->draft->perturbations[a->perturbation].built.replicates;
+    const int64_t other = m->draft->perturbations[b->perturbation].built.replicates;
+    return one == 1 || other == 1 || a->replicate == b->replicate;
+}
+
+/* A combination's id, with what has a meaning in ids taken out of its parts' ids. */
+static ats_code pair_id(maker *m, const ats_variant *a, const ats_variant *b, const char **out)
+{
+    char *text = NULL;
+    const size_t room = strlen(m->perturbation->name) + strlen(a->id) + strlen(b->id) + 8;
+    ats_code rc = ATS_NEW(m->reader->arena, room, &text, m->reader->err);
+    if (rc != ATS_OK) return rc;
+    const int head = snprintf(text, room, "%s/", m->perturbation->name);
+    snprintf(text + head, room - (size_t)head, "%s+%s", a->id, b->id);
+    for (char *c = text + head; *c != '\0'; c++)
+        if (strchr("/#~,=", *c) != NULL) *c = *c == '#' ? '.' : ':';
+    strcat(text, "#0");
+    *out = text;
+    return ATS_OK;
+}
+
+/* Treatment variants of a perturbation, which are there already. */
+static ats_code treatments(maker *m, int64_t perturbation, int64_t **out, int64_t *count)
+{
+    int64_t *list = NULL, n = 0;
+    ats_code rc = ATS_NEW(m->reader->arena, m->count, &list, m->reader->err);
+    if (rc != ATS_OK) return rc;
+    for (int64_t v = 0; v < m->count; v++)
+        if (m->items[v].perturbation == perturbation && m->items[v].arm == ATS_ARM_TREATMENT)
+            list[n++] = v;
+    *out = list;
+    *count = n;
+    return ATS_OK;
+}
+
+/* Every variant of the first with every one of the second. */
+static ats_code emit_pairs(maker *m, const ats_param *params)
+{
+    const int64_t first = part_of(m, &params[0]), second = part_of(m, &params[1]);
+    int64_t *a = NULL, *b = NULL, n_a = 0, n_b = 0;
+    ats_code rc = ATS_OK;
+    if (first < 0 || second < 0) return ATS_OK;
+    ATS_TRY(treatments(m, first, &a, &n_a));
+    ATS_TRY(treatments(m, second, &b, &n_b));
+    for (int64_t i = 0; i < n_a; i++)
+        for (int64_t j = 0; j < n_b; j++) {
+            if (!go_together(m, &m->items[a[i]], &m->items[b[j]])) continue;
+            if (m->count + 1 > ATS_VARIANTS_MAX) {
+                m->full = true;
+                return ATS_OK;
+            }
+            ats_variant variant = {
+                .perturbation = m->index, .params = params, .n_parts = 2, .part = {a[i], b[j]}};
+            ATS_TRY(pair_id(m, &m->items[a[i]], &m->items[b[j]], &variant.id));
+            variant.base_id = variant.id;
+            ATS_TRY(push(m, &variant));
+        }
+out:
+    return rc;
+}
+
+static bool is_combination(const ats_perturbation *perturbation)
+{
+    return strcmp(perturbation->family->kind, "combine") == 0;
+}
+
 static ats_code emit_cell(maker *m, const ats_grid *grid, const int64_t *at)
 {
     ats_code rc;
@@ -161,7 +252,10 @@ static ats_code emit_cell(maker *m, const ats_grid *grid, const int64_t *at)
         }
     }
     apply_defaults(family, given, params);
-    ATS_TRY(emit(m, mode, params, given));
+    if (is_combination(m->perturbation))
+        ATS_TRY(emit_pairs(m, params));
+    else
+        ATS_TRY(emit(m, mode, params, given));
 out:
     return rc;
 }
@@ -262,12 +356,14 @@ ats_code ats_suite_expand(ats_reader *reader, ats_draft *draft)
     maker m = {.reader = reader, .draft = draft};
     ats_perturbation *built = NULL;
     ATS_TRY(ATS_NEW(reader->arena, draft->n_perturbations, &built, reader->err));
-    for (int64_t i = 0; i < draft->n_perturbations && !m.full; i++) {
-        built[i] = draft->perturbations[i].built;
-        m.perturbation = &built[i];
-        m.index = i;
-        ATS_TRY(expand_one(&m, &draft->perturbations[i]));
-    }
+    for (int64_t i = 0; i < draft->n_perturbations; i++) built[i] = draft->perturbations[i].built;
+    for (int pass = 0; pass < 2; pass++) /* combinations when their parts are there */
+        for (int64_t i = 0; i < draft->n_perturbations && !m.full; i++) {
+            m.perturbation = &built[i];
+            m.index = i;
+            if (is_combination(m.perturbation) == (pass == 1))
+                ATS_TRY(expand_one(&m, &draft->perturbations[i]));
+        }
     if (!m.full) ATS_TRY(refuse_same_ids(&m));
     draft->suite.n_perturbations = draft->n_perturbations;
     draft->suite.perturbations = built;

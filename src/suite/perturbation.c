@@ -13,6 +13,10 @@ static bool read_kind(ats_reader *reader, const ats_node *node, ats_perturbation
     for (int64_t i = 0; i < count && i < MOST; i++) kinds[i] = families[i]->kind;
     const ats_node *kind = ats_node_get(node, "kind");
     const char *word = NULL;
+    if (kind == NULL && ats_node_get(node, "combine") != NULL) {
+        out->built.family = ats_family_find("combine");
+        return true;
+    }
     if (kind == NULL) {
         ats_issue_at(reader->issues, node, "E-missing-key",
                      "this perturbation lacks the key 'kind', which names its family");
@@ -89,6 +93,35 @@ static bool read_axis(ats_reader *reader, const ats_family *family, const ats_en
     return ats_sweep_axis(reader, family, entry, out);
 }
 
+/* `combine: [a, b]` is `kind: combine` with `first: a` and `second: b`. */
+static bool read_combine(ats_reader *reader, ats_perturbation_draft *out)
+{
+    static const char *const keys[] = {"first", "second"};
+    const ats_node *list = out->combine_node;
+    if (list == NULL) return true;
+    if (ats_node_get(out->node, "kind") != NULL || list->kind != ATS_NODE_LIST ||
+        list->count != 2) {
+        ats_issue_at(reader->issues, list, "E-combine",
+                     "combine: two names are wanted, [first, second], and no 'kind' beside them");
+        return false;
+    }
+    reader->rc = ATS_NEW(reader->arena, out->node->count + 2, &out->grid.axes, reader->err);
+    for (int i = 0; i < 2 && reader->rc == ATS_OK; i++) {
+        ats_assign *assign = NULL;
+        ats_point *point = NULL;
+        const char *name = NULL;
+        if (!ats_read_text(reader, list->items[i], "combine", &name)) return false;
+        reader->rc = ATS_NEW0(reader->arena, 1, &assign, reader->err);
+        if (reader->rc == ATS_OK) reader->rc = ATS_NEW0(reader->arena, 1, &point, reader->err);
+        if (reader->rc != ATS_OK) return false;
+        *assign = (ats_assign){.param = ats_family_param(out->built.family, keys[i]),
+                               .value = {.set = true, .text = name}};
+        *point = (ats_point){1, assign};
+        out->grid.axes[out->grid.count++] = (ats_axis){keys[i], list->items[i], 1, point};
+    }
+    return reader->rc == ATS_OK;
+}
+
 static bool read_grid(ats_reader *reader, ats_perturbation_draft *out)
 {
     const ats_node *node = out->node;
@@ -96,6 +129,8 @@ static bool read_grid(ats_reader *reader, ats_perturbation_draft *out)
     reader->rc = ATS_NEW(reader->arena, node->count, &out->grid.axes, reader->err);
     if (reader->rc != ATS_OK) return false;
     bool good = true;
+    out->combine_node = ats_node_get(node, "combine");
+    good &= read_combine(reader, out);
     for (int64_t i = 0; i < node->count; i++) {
         const ats_entry *entry = &node->entries[i];
         const char *key = entry->key->text;

@@ -117,6 +117,7 @@ static void write_family(ats_text *text, const ats_family *family)
     for (int64_t i = 0, n = 0; i < ats_perturbation_table.count; i++) {
         const ats_field *field = &ats_perturbation_table.fields[i];
         if (strcmp(field->name, "positions") == 0 && !family->has_positions) continue;
+        if (strcmp(field->name, "combine") == 0) continue;
         if (n++ > 0) ats_text_add(text, ", ");
         if (strcmp(field->name, "kind") == 0)
             ats_text_add(text, "\"kind\": {\"const\": \"%s\"}", family->kind);
@@ -135,16 +136,25 @@ static void write_definitions(ats_text *text)
 {
     int64_t count;
     const ats_family *const *families = ats_families(&count);
-    ats_text_add(text, "\"perturbation\": {\"type\": \"object\", \"required\": [\"kind\"], "
-                       "\"properties\": {\"kind\": {\"enum\": [");
+    ats_text_add(text,
+                 "\"perturbation\": {\"type\": \"object\", \"anyOf\": [{\"required\": [\"kind\"]}, "
+                 "{\"required\": [\"combine\"]}], "
+                 "\"properties\": {\"kind\": {\"enum\": [");
     for (int64_t i = 0; i < count; i++)
         ats_text_add(text, "%s\"%s\"", i > 0 ? ", " : "", families[i]->kind);
     ats_text_add(text, "]}}, \"allOf\": [");
     for (int64_t i = 0; i < count; i++)
         ats_text_add(text,
-                     "%s{\"if\": {\"properties\": {\"kind\": {\"const\": \"%s\"}}}, \"then\": "
+                     "%s{\"if\": {\"required\": [\"kind\"], \"properties\": {\"kind\": {\"const\": "
+                     "\"%s\"}}}, "
+                     "\"then\": "
                      "{\"$ref\": \"#/definitions/%s\"}}",
                      i > 0 ? ", " : "", families[i]->kind, families[i]->kind);
+    ats_text_add(text, ", {\"if\": {\"required\": [\"combine\"]}, \"then\": "
+                       "{\"additionalProperties\": false, \"properties\": {\"name\": {\"type\": "
+                       "\"string\"}, ");
+    ats_field_schema(text, ats_field_find(&ats_perturbation_table, "combine"));
+    ats_text_add(text, "}}}");
     ats_text_add(text, "]}, ");
     for (int64_t i = 0; i < count; i++) {
         write_family(text, families[i]);

@@ -52,6 +52,8 @@ typedef struct ats_variant {
     ats_arm arm;
     int64_t replicate;
     const ats_param *params; /* [family->n_params] */
+    int64_t n_parts;         /* 2 for kind combine, else 0 */
+    int64_t part[2];         /* indices of the variants that are combined */
 } ats_variant;
 
 /* `where` filter of a gate: every clause must hold. */

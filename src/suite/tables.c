@@ -212,8 +212,17 @@ static const ats_field perturbation_fields[] = {
     {.name = "kind",
      .type = ATS_FIELD_TEXT,
      .offset = DRAFT(kind),
-     .doc = "The family.",
-     .required = true},
+     .doc = "The family; absent where `combine` stands."},
+    {.name = "combine",
+     .type = ATS_FIELD_CUSTOM,
+     .offset = DRAFT(combine_node),
+     .doc =
+         "Two perturbations of this suite by name, made at once on every sample; the result then "
+         "holds `interaction`, the part of log_mass_shift that the two do not add up to.",
+     .read = remember_node,
+     .schema = "{\"type\": \"array\", \"minItems\": 2, \"maxItems\": 2, \"items\": "
+               "{\"type\": \"string\"}}",
+     .form = "`[first, second]`"},
     {.name = "positions",
      .type = ATS_FIELD_CUSTOM,
      .offset = DRAFT(positions_node),
