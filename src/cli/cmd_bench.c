@@ -1,10 +1,12 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 #include "base/parallel.h"
 #include "bench/bench.h"
 #include "cli/session.h"
+#include "engine/bench_files.h"
 #include "engine/version.h"
 
 static const ats_option options[] = {
@@ -12,7 +14,8 @@ static const ats_option options[] = {
     {"quick", 0, ATS_OPT_FLAG, NULL, "Smaller problems and shorter measurements.", false},
     {"clock", 0, ATS_OPT_VALUE, "WHICH", "wall (elapsed time) or cpu (processor time a thread).",
      false},
-    {"only", 0, ATS_OPT_LIST, "WHAT", "pass, probes, sharing or scaling; may be repeated.", false},
+    {"only", 0, ATS_OPT_LIST, "WHAT", "pass, probes, sharing, files or scaling; may be repeated.",
+     false},
     {"scaling", 0, ATS_OPT_FLAG, NULL, "Also growth with keys, variants, layers and heads.", false},
 };
 
@@ -101,6 +104,40 @@ static ats_code print_json(const ats_bench *bench, const setting *s, ats_err *er
                           err);
 }
 
+/* Rows of reading and writing; the folder is TMPDIR, else /tmp. */
+static ats_code measure_files(ats_bench *bench, ats_err *err)
+{
+    const char *folder = getenv("TMPDIR");
+    ats_bench_files f;
+    ats_bench_row row = {.key = "reading",
+                         .group = "bars",
+                         .what = "reading a capture, of zstd inflating alone on all threads",
+                         .unit = "%",
+                         .must = 80,
+                         .goal = 95};
+    ats_code rc;
+    ATS_TRY(ats_bench_files_measure(folder != NULL ? folder : "/tmp", bench->quick, bench->seconds,
+                                    &f, err));
+    row.value = 100 * f.read / f.inflate;
+    snprintf(row.note, sizeof row.note,
+             "%.0f MB from the page cache (%.0f MB stored): %.2f GB/s; zstd %.2f GB/s",
+             f.decoded / 1e6, f.stored / 1e6, f.read / 1e9, f.inflate / 1e9);
+    ATS_TRY(ats_bench_add(bench, &row, err));
+    row = (ats_bench_row){.key = "writing",
+                          .group = "bars",
+                          .what = "writing results, share of a run's time",
+                          .unit = "%",
+                          .value = 100 * f.write / f.total,
+                          .must = 10,
+                          .goal = 3,
+                          .at_most = true};
+    snprintf(row.note, sizeof row.note, "%lld cases, %.1f MB, %.0f ms of %.2f s", f.cases,
+             f.result / 1e6, 1e3 * f.write, f.total);
+    ATS_TRY(ats_bench_add(bench, &row, err));
+out:
+    return rc;
+}
+
 /* Measurements in the order in which they are made; the machine's ceilings always come first. */
 static const struct {
     const char *name;
@@ -109,6 +146,7 @@ static const struct {
 } measurements[] = {{"pass", ats_bench_pass, false},
                     {"probes", ats_bench_probes, false},
                     {"sharing", ats_bench_sharing, false},
+                    {"files", measure_files, false},
                     {"scaling", ats_bench_scaling, true}};
 
 static bool chosen(const ats_args *args, size_t i)
@@ -131,7 +169,8 @@ static ats_code check_names(const ats_args *args, ats_err *err)
             found |= strcmp(names[k], measurements[i].name) == 0;
         if (!found)
             return ats_fail(err, ATS_E_USAGE,
-                            "--only %s: it must be pass, probes, sharing or scaling", names[k]);
+                            "--only %s: it must be pass, probes, sharing, files or scaling",
+                            names[k]);
     }
     return ATS_OK;
 }
