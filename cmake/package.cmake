@@ -13,6 +13,11 @@ install(DIRECTORY suites schema examples DESTINATION ${CMAKE_INSTALL_DATADIR}/at
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 install(DIRECTORY docs DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
 
+# `pip install .`: the program inside the Python package.
+if(SKBUILD)
+  install(TARGETS attnstress RUNTIME DESTINATION attnstress/bin COMPONENT python)
+endif()
+
 set(man ${CMAKE_BINARY_DIR}/attnstress.1)
 set(completion ${CMAKE_BINARY_DIR}/attnstress.bash)
 add_custom_command(OUTPUT ${man} ${completion}

@@ -303,6 +303,9 @@ def _readouts(model: Any, readouts: Readouts, samples: Sequence[Sample],
     if head is None:
         raise BadInput(f"{type(model).__name__} has no output embedding, so there are no readouts")
     weight = head.weight.detach()
+    if not weight.is_floating_point() or weight.dim() != 2:
+        raise Unsupported(f"the output embedding is stored as {weight.dtype}, not as plain floats; use "
+                          "readouts=None or load the model without quantisation")
 
     def row(token: Any) -> Any:
         if isinstance(token, str):

@@ -13,10 +13,9 @@ from typing import Any
 from .errors import BY_STATUS, AttnstressError, EnvironmentFault, GateFailed, Inconclusive, InternalError
 
 VARIABLE = "ATTNSTRESS_PROGRAM"
-PathLike = "str | os.PathLike[str]"
 
 
-def program() -> Path:
+def program(on_path: bool = True) -> Path:
     """The program: $ATTNSTRESS_PROGRAM, the one inside this package, or the one on PATH."""
     named = os.environ.get(VARIABLE)
     if named:
@@ -26,7 +25,7 @@ def program() -> Path:
     inside = Path(__file__).parent / "bin" / "attnstress"
     if os.access(inside, os.X_OK):
         return inside
-    found = shutil.which("attnstress")
+    found = shutil.which("attnstress") if on_path else None  # that may be this package's own script
     if found:
         return Path(found)
     raise EnvironmentFault("there is no attnstress program: install the package with `pip install .` in "
