@@ -56,8 +56,8 @@ static int64_t bad_column(ats_dtype dtype, const void *data, int64_t row, int64_
     }
     const uint16_t exponent = dtype == ATS_F16 ? 0x7c00 : 0x7f80;
     const uint16_t *x = (const uint16_t *)data + row * width;
-    int bad = 0;
-    for (int64_t i = 0; i < width; i++) bad |= (x[i] & exponent) == exponent;
+    uint16_t bad = 0; /* as narrow as the words, so that it runs in vectors */
+    for (int64_t i = 0; i < width; i++) bad |= (uint16_t)((x[i] & exponent) == exponent);
     if (!bad) return -1;
     for (int64_t i = 0; i < width; i++)
         if ((x[i] & exponent) == exponent) return i;

@@ -115,10 +115,15 @@ static ats_code dispatch(int argc, char **argv, ats_err *err)
 
 /* Idle OpenMP threads spin by default, which takes the processors from other jobs of a shared
  * machine and twice the time of a run there. The library reads its environment when it is loaded,
- * so the program starts itself once more; where that fails it goes on as it is. */
+ * so the program starts itself once more; where that fails it goes on as it is. Not where OpenMP is
+ * told to bind threads: the first one is then bound already, and a second start would see one
+ * processor. */
 static void wait_without_spinning(char **argv)
 {
-    if (getenv("OMP_WAIT_POLICY") != NULL || getenv("GOMP_SPINCOUNT") != NULL) return;
+    static const char *const told[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND",
+                                       "OMP_PLACES", "GOMP_CPU_AFFINITY"};
+    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
+        if (getenv(told[i]) != NULL) return;
     if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
 }
 

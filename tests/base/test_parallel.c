@@ -1,6 +1,7 @@
 /* Work items: all run once, the lowest failing index wins at any thread count. */
 #include "support/check.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "base/parallel.h"
@@ -50,11 +51,30 @@ static void lowest_failure_is_reported(void **state)
     ats_set_threads(0);
 }
 
+/* Workers are bound to cores; the caller, and what it starts later, is not. */
+static void caller_keeps_its_cores(void **state)
+{
+    (void)state;
+    cpu_set_t before, after;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    const int cores = CPU_COUNT(&before);
+    for (int threads = 1; threads <= cores + 1; threads++) {
+        ats_set_threads(threads);
+        work w = {.bad = {-1, -1}};
+        ats_err err;
+        assert_ok(ats_parallel_for(500, item, &w, &err), &err);
+        assert_int_equal(sched_getaffinity(0, sizeof after, &after), 0);
+        assert_true(CPU_EQUAL(&before, &after));
+    }
+    ats_set_threads(0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_item_once),
         cmocka_unit_test(lowest_failure_is_reported),
+        cmocka_unit_test(caller_keeps_its_cores),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
