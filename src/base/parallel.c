@@ -33,7 +33,8 @@ static void bind_worker(void)
         return;
     if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
     if (CPU_COUNT(&allowed) != omp_get_num_threads()) return;
-    for (int cpu = 0, left = thread; cpu < CPU_SETSIZE; cpu++) {
+    int left = thread;
+    for (size_t cpu = 0; cpu < CPU_SETSIZE; cpu++) {
         if (!CPU_ISSET(cpu, &allowed) || left-- > 0) continue;
         CPU_ZERO(&one);
         CPU_SET(cpu, &one);
