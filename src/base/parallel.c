@@ -56,6 +56,7 @@ ats_code ats_parallel_some(int threads, int64_t count, ats_item_fn item, void *c
 #pragma omp parallel for schedule(dynamic, 1) num_threads(threads)
     for (int64_t i = 0; i < count; i++) {
         int64_t limit;
+        bind_worker();
 #pragma omp atomic read
         limit = failed;
         if (i > limit) continue;
