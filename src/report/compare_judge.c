@@ -159,8 +159,9 @@ static ats_code reason(ats_arena *arena, const ats_compare_options *options, int
         *out = "; one cluster has no interval";
     else if (x->n < needed)
         return ats_arena_printf(
-            arena, out, err, "; %lld clusters can show nothing at %g over %lld gates, %lld could",
-            (long long)x->n, options->alpha, (long long)n_gates, (long long)needed);
+            arena, out, err, "; %lld clusters can show nothing at %g over %lld gate%s, %lld could",
+            (long long)x->n, options->alpha, (long long)n_gates, n_gates == 1 ? "" : "s",
+            (long long)needed);
     else if (x->interval.high < 0 && -x->difference > drop_limit(row->gate))
         *out = "; the drop is large but not beyond chance over all gates";
     else if (x->interval.high < 0)

@@ -291,8 +291,9 @@ ats_code ats_compare_text(ats_arena *arena, const ats_comparison *c, ats_compare
         ats_text_add(&text, "%lld cells are undefined on both sides: equal, left out\n",
                      (long long)c->n_undefined_both);
     if (c->n_absolute > 0)
-        ats_text_add(&text, "%lld gates have min or max alone; `run` judges them\n",
-                     (long long)c->n_absolute);
+        ats_text_add(&text, "%lld gate%s min or max alone; `run` judges %s\n",
+                     (long long)c->n_absolute, c->n_absolute == 1 ? " has" : "s have",
+                     c->n_absolute == 1 ? "it" : "them");
     ats_text_add(&text, "\n");
     for (int64_t g = 0; g < c->n_gates; g++)
         if (c->rows[g].claim == ATS_CLAIM_REGRESSED || c->rows[g].claim == ATS_CLAIM_INCONCLUSIVE)

@@ -163,7 +163,7 @@ static void clusters_are_the_n(void **state)
     assert_near(c->rows[0].values[1], -1, 1e-7);
     assert_near(c->rows[0].numbers.difference, 0.75, 1e-7);
     assert_int_equal(c->rows[0].claim, ATS_CLAIM_INCONCLUSIVE);
-    assert_says(c->rows[0].sentence, "2 clusters can show nothing at 0.05 over 1 gates, 6 could");
+    assert_says(c->rows[0].sentence, "2 clusters can show nothing at 0.05 over 1 gate, 6 could");
     ats_comparison_free(c);
     for (int i = 0; i < 8; i++) base.clusters[i] = cand.clusters[i] = "one";
     assert_ok(compare(&base, &cand, &how, &c), &err);
