@@ -73,6 +73,16 @@ static void test_kernels(void **state)
          .spread = 3},
     };
     for (size_t i = 0; i < sizeof SPECS / sizeof *SPECS; i++) check_spec(&SPECS[i], EDIT_SWAP_BOTH);
+    /* Four tiles of keys, so that a stage is used again, and two warps to do it too early. */
+    check_spec(&(problem_spec){.seed = 4,
+                               .n_keys = 16400,
+                               .d_qk = 16,
+                               .d_v = 256,
+                               .group = 4,
+                               .n_probes = 5,
+                               .dtype = ATS_BF16,
+                               .spread = 3},
+               0);
 }
 
 /* Pieces of 128 and 256 keys. */

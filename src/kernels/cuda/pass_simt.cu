@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(THREADS) pass_simt(pass_args args)
         dot_tile(args, piece, view, shared, first_row, key, acc);
         finish_tile(args, piece, view, shared, first_row, key, acc);
     }
-    __syncthreads();
+    // A thread weighs the very keys that it has finished; others see its weights after the barrier.
     const int ty = threadIdx.x / 16;
     for (int r = 0; r < ROW_STEPS; r++) {
         const int row = ty * ROW_STEPS + r;
