@@ -50,6 +50,12 @@ ATS_MUST_CHECK ats_code ats_curves_write(ats_arena *arena, const struct ats_plan
                                          const ats_curves *curves, ats_results *results,
                                          ats_err *err);
 
+/* "half dose 23.8 count [16, 40], strength +6.75 at overlay/cosine=0.95": the perturbation's curve
+ * that breaks first at this layer and head (indices), its half dose as the Kaplan-Meier median over
+ * samples with a 95 % interval; NULL: it has none. */
+ATS_MUST_CHECK ats_code ats_curve_phrase(ats_arena *arena, const struct ats_plan *plan,
+                                         const ats_curves *curves, int64_t perturbation, int64_t l,
+                                         int64_t h, const char **out, ats_err *err);
 /* Combinations: `interaction` and the cases of their parts; nothing without combinations. */
 ATS_MUST_CHECK ats_code ats_interactions_write(ats_arena *arena, const struct ats_plan *plan,
                                                const struct ats_outcome *outcome,

@@ -69,8 +69,21 @@ static int64_t layer_number(const ats_plan *plan, int64_t l)
     return plan->captures[0]->layers[plan->selection.layers[l]].index;
 }
 
-static ats_summary_weakest weakest_of(const digest *d, int64_t perturbation)
+/* Sorted into the first ATS_SUMMARY_HEADS places; ties keep their order. */
+static void note_head(ats_summary_weakest *weakest, ats_summary_head head)
 {
+    int64_t at = weakest->n_heads;
+    while (at > 0 && head.treatment < weakest->heads[at - 1].treatment) at--;
+    if (at == ATS_SUMMARY_HEADS) return;
+    const int64_t last =
+        weakest->n_heads < ATS_SUMMARY_HEADS ? weakest->n_heads++ : ATS_SUMMARY_HEADS - 1;
+    for (int64_t i = last; i > at; i--) weakest->heads[i] = weakest->heads[i - 1];
+    weakest->heads[at] = head;
+}
+
+static ats_code weakest_of(digest *d, int64_t perturbation, ats_summary_weakest *weakest)
+{
+    int64_t at_l = -1, at_h = -1;
     const ats_plan *plan = d->plan;
     ats_summary_weakest out = {.perturbation = plan->suite->perturbations[perturbation].name,
                                .layer = -1,
@@ -80,13 +93,21 @@ static ats_summary_weakest weakest_of(const digest *d, int64_t perturbation)
     for (int64_t l = 0; l < plan->shape.n_layers; l++)
         for (int64_t h = 0; h < plan->shape.n_heads; h++) {
             const double mean = cell_mean(d, perturbation, ATS_ARM_TREATMENT, l, h);
-            if (isnan(mean) || mean >= out.treatment) continue;
+            if (isnan(mean)) continue;
+            note_head(&out,
+                      (ats_summary_head){layer_number(plan, l), plan->selection.heads[h], mean});
+            if (mean >= out.treatment) continue;
             out.treatment = mean;
             out.control = cell_mean(d, perturbation, ATS_ARM_CONTROL, l, h);
-            out.layer = layer_number(plan, l);
-            out.head = plan->selection.heads[h];
+            at_l = l;
+            at_h = h;
         }
-    return out;
+    *weakest = out;
+    if (at_l < 0) return ATS_OK;
+    weakest->layer = layer_number(plan, at_l);
+    weakest->head = plan->selection.heads[at_h];
+    return ats_curve_phrase(d->arena, plan, &d->outcome->curves, perturbation, at_l, at_h,
+                            &weakest->curve, d->err);
 }
 
 static int by_treatment(const void *a, const void *b)
@@ -104,7 +125,8 @@ static ats_code digest_weakest(digest *d, ats_summary *out)
     if (d->outcome->tables.items[0].metric < 0) return ATS_OK;
     ats_code rc = ATS_NEW(d->arena, n, &weakest, d->err);
     if (rc != ATS_OK) return rc;
-    for (int64_t p = 0; p < n; p++) weakest[p] = weakest_of(d, p);
+    for (int64_t p = 0; p < n && rc == ATS_OK; p++) rc = weakest_of(d, p, &weakest[p]);
+    if (rc != ATS_OK) return rc;
     qsort(weakest, (size_t)n, sizeof *weakest, by_treatment);
     out->weakest = weakest;
     out->n_weakest = n;

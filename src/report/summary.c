@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Lines at most: head 2, reasons 4 + 1, weakest 1 + 7 + 1, gates 1 + 6 + 1, tail 1 = 25. */
-enum { MAX_REASONS = 4, MAX_WEAKEST = 7, MAX_GATES = 6, TEXT_ROOM = 16384, LINE_ROOM = 400 };
+/* Of ATS_SUMMARY_LINES: head 2, tail 1, reasons 4 + 1, failed gates 1 + 5 + 1; perturbations get
+ * what is left, 10 at least, and passed gates what they leave. */
+enum { MAX_REASONS = 4, MAX_FAILED = 5, TEXT_ROOM = 16384, LINE_ROOM = 400 };
 
 typedef struct writer {
     char *text;
@@ -52,45 +53,71 @@ static void write_reasons(writer *w, const ats_summary *s)
     if (rest > 0) line(w, "  and %lld more cases for other reasons", (long long)rest);
 }
 
-static void write_weakest(writer *w, const ats_summary *s)
+static int64_t lines_of(const writer *w)
+{
+    int64_t n = 0;
+    for (const char *c = w->text; *c != '\0'; c++) n += *c == '\n';
+    return n;
+}
+
+static void write_perturbation(writer *w, const ats_summary_weakest *x, int width)
+{
+    char text[LINE_ROOM];
+    int used = 0;
+    if (x->layer < 0) {
+        line(w, "  %-*s  undefined everywhere", width, x->perturbation);
+        return;
+    }
+    for (int64_t i = 0; i < x->n_heads; i++)
+        used += snprintf(text + used, sizeof text - (size_t)used, "%s%lld/%lld %+.3g",
+                         i > 0 ? "  " : "", (long long)x->heads[i].layer,
+                         (long long)x->heads[i].head, x->heads[i].treatment);
+    if (!isnan(x->control))
+        used += snprintf(text + used, sizeof text - (size_t)used, "  control %+.3g", x->control);
+    if (x->curve != NULL) snprintf(text + used, sizeof text - (size_t)used, "  %.160s", x->curve);
+    line(w, "  %-*s  %s", width, x->perturbation, text);
+}
+
+/* room: lines, this heading's and that of the rest included. */
+static void write_weakest(writer *w, const ats_summary *s, int64_t room)
 {
     int width = 0;
     if (s->n_weakest == 0) return;
-    line(w, "weakest head per perturbation, mean log mass shift of %s in nats:", s->target);
-    for (int64_t i = 0; i < s->n_weakest && i < MAX_WEAKEST; i++) {
+    const int64_t shown = s->n_weakest <= room - 1 ? s->n_weakest : room - 2;
+    line(w, "five weakest heads per perturbation: layer/head and mean log mass shift of %s, nats:",
+         s->target);
+    for (int64_t i = 0; i < shown; i++) {
         const int length = (int)strlen(s->weakest[i].perturbation);
         if (length > width && length <= 40) width = length;
     }
-    for (int64_t i = 0; i < s->n_weakest && i < MAX_WEAKEST; i++) {
-        const ats_summary_weakest *x = &s->weakest[i];
-        char control[48] = "";
-        if (x->layer < 0) {
-            line(w, "  %-*s  undefined everywhere", width, x->perturbation);
-            continue;
-        }
-        if (!isnan(x->control)) snprintf(control, sizeof control, "   control %+8.4f", x->control);
-        line(w, "  %-*s  layer %lld head %lld  %+8.4f%s", width, x->perturbation,
-             (long long)x->layer, (long long)x->head, x->treatment, control);
-    }
-    if (s->n_weakest > MAX_WEAKEST)
-        line(w, "  and %lld more perturbations", (long long)s->n_weakest - MAX_WEAKEST);
+    for (int64_t i = 0; i < shown; i++) write_perturbation(w, &s->weakest[i], width);
+    if (s->n_weakest > shown)
+        line(w, "  and %lld more perturbations", (long long)(s->n_weakest - shown));
 }
 
-static void write_gates(writer *w, const ats_summary *s)
+static void count_gates(const ats_summary *s, int64_t *judged, int64_t *failed)
 {
-    int64_t judged = 0, failed = 0, shown = 0;
+    *judged = *failed = 0;
     for (int64_t i = 0; i < s->n_gates; i++) {
-        judged += s->gates[i].judged;
-        failed += s->gates[i].judged && !s->gates[i].passed;
+        *judged += s->gates[i].judged;
+        *failed += s->gates[i].judged && !s->gates[i].passed;
     }
+}
+
+/* Failed gates come first in the list. room: lines, the heading included. */
+static void write_gates(writer *w, const ats_summary *s, int64_t room)
+{
+    int64_t judged, failed, shown = 0;
+    count_gates(s, &judged, &failed);
     if (judged == 0) return;
+    const int64_t most = judged <= room - 1 ? judged : room - 2;
     line(w, "%lld of %lld gates failed", (long long)failed, (long long)judged);
-    for (int64_t i = 0; i < s->n_gates; i++) {
-        if (!s->gates[i].judged || shown == MAX_GATES) continue;
+    for (int64_t i = 0; i < s->n_gates && shown < most; i++) {
+        if (!s->gates[i].judged) continue;
         line(w, "  %s", s->gates[i].sentence);
         shown++;
     }
-    if (judged > shown) line(w, "  and %lld more gates", (long long)(judged - shown));
+    if (shown < failed) line(w, "  and %lld more failed gates", (long long)(failed - shown));
 }
 
 ats_code ats_summary_text(ats_arena *arena, const ats_summary *summary, const char **out,
@@ -101,8 +128,11 @@ ats_code ats_summary_text(ats_arena *arena, const ats_summary *summary, const ch
     if (rc != ATS_OK) return rc;
     write_head(&w, summary);
     write_reasons(&w, summary);
-    write_weakest(&w, summary);
-    write_gates(&w, summary);
+    int64_t judged, failed;
+    count_gates(summary, &judged, &failed);
+    const int64_t kept = judged == 0 ? 0 : 1 + (failed <= MAX_FAILED ? failed : MAX_FAILED + 1);
+    write_weakest(&w, summary, ATS_SUMMARY_LINES - 1 - lines_of(&w) - kept);
+    write_gates(&w, summary, ATS_SUMMARY_LINES - 1 - lines_of(&w));
     line(&w, "result %s; next: %s", summary->path, summary->next);
     *out = w.text;
     return ATS_OK;

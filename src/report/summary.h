@@ -15,11 +15,19 @@ typedef struct ats_summary_reason {
     const char *text;
 } ats_summary_reason;
 
-/* Weakest head of one perturbation: lowest mean over its treatment cases. */
+/* Weakest heads of one perturbation: lowest means over its treatment cases. */
+enum { ATS_SUMMARY_HEADS = 5 };
+typedef struct ats_summary_head {
+    int64_t layer, head; /* the model's numbers */
+    double treatment;    /* log_mass_shift of the target, nats */
+} ats_summary_head;
 typedef struct ats_summary_weakest {
     const char *perturbation;
     int64_t layer, head;       /* the model's numbers; -1: no defined number */
     double treatment, control; /* log_mass_shift of the target, nats; NaN: none */
+    const char *curve;         /* its half dose in words, or NULL */
+    int64_t n_heads;
+    ats_summary_head heads[ATS_SUMMARY_HEADS]; /* weakest first, the one above included */
 } ats_summary_weakest;
 
 typedef struct ats_summary_gate {
