@@ -9,16 +9,19 @@ import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Union
+from typing import TYPE_CHECKING, Any, Union
 
 import numpy as np
 
 from .errors import BadInput, Interrupted, Unsupported
-from .hf.text import Probes, Sample, build, rows_of
 from .prompts import Prompt
 from .spans import SpansLike
-from .writer import CaptureWriter, LayerInfo
+from .writer import CaptureWriter
 
+if TYPE_CHECKING:  # torch is imported when something is captured
+    from .hf.text import Sample
+
+Probes = Union[int, str, Sequence[int]]
 Layers = Union[str, int, Iterable[int]]
 Readouts = Union[None, str, Mapping[str, tuple[Any, Any]]]
 
@@ -205,6 +208,8 @@ def _text_config(model: Any) -> Any:
 
 def _samples(inputs: Any, probes: Probes, spans: Any, tokenizer: Any, ids: Sequence[str] | None,
              clusters: Sequence[str] | None, add_special_tokens: bool | None) -> list[Sample]:
+    from .hf.text import build, rows_of
+
     rows = rows_of(inputs)
     for name, values in (("ids", ids), ("clusters", clusters)):
         if values is not None and len(values) != len(rows):

@@ -34,7 +34,7 @@ def program(on_path: bool = True) -> Path:
 
 def call(*arguments: str | os.PathLike[str], check: bool = True) -> subprocess.CompletedProcess[str]:
     """Runs the program. With `check`, a status other than 0 raises the error of that status."""
-    command = [str(program()), *map(os.fspath, arguments)]
+    command = [str(program()), *(os.fspath(a) for a in arguments)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace")
     except OSError as fault:

@@ -191,7 +191,9 @@ def _fit(writer: _Writer, facts: Sequence[_Piece], question: _Piece, length: int
         writer.random.setstate(state)
         return _place(writer, facts, sentences, question, depth, ordered)
 
-    size = lambda pieces: count(_render(pieces)[0])
+    def size(some: Sequence[_Piece]) -> int:
+        return count(_render(some)[0])
+
     pieces = attempt(fillers)
     while fillers and (over := size(pieces) - length) > 0:
         del fillers[-max(1, over // 16) :]
@@ -323,9 +325,9 @@ def _inserted(base: Prompt, at: int, number: int, seed: int, index: int) -> Prom
         if piece.text.split(" is ")[0] not in base.text:
             new.append(piece)
     block = "".join(" " + p.text for p in new)
-    move = lambda s: s if s.start < at else TextSpan(s.name, s.role, s.start + len(block),
-                                                     s.stop + len(block))
-    spans, start = [move(s) for s in base.spans], at
+    spans = [s if s.start < at else TextSpan(s.name, s.role, s.start + len(block), s.stop + len(block))
+             for s in base.spans]
+    start = at
     for piece in new:
         spans.append(TextSpan(piece.name or "new", "distractor", start + 1, start + len(piece.text)))
         start += len(piece.text) + 1

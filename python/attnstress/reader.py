@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .errors import BadInput
+from .filters import zstd
 
 if TYPE_CHECKING:
     import xarray
@@ -20,9 +21,9 @@ def open_result(path: str | os.PathLike[str], chunks: Any = None, **keywords: An
     (perturbation, dose, arm, ...) are coordinates along `case`, so that
     `ds.where(ds.arm == "treatment", drop=True)` and `ds.sel(layer=5)` work.
     """
-    import hdf5plugin  # noqa: F401  (registers the zstd filter)
     import xarray
 
+    zstd()
     name = Path(path)
     if not name.is_file():
         raise BadInput(f"{name} does not exist or is no file")

@@ -104,28 +104,37 @@ def _one(item: SpanLike) -> TextSpan:
                    "attnstress.TextSpan")
 
 
+@dataclass
+class _Covered:
+    """A span and the tokens [start, stop) that are its own."""
+
+    span: TextSpan
+    start: int
+    stop: int
+
+
 def to_tokens(spans: Sequence[TextSpan], offsets: Sequence[tuple[int, int]],
               sample: str) -> list[Span]:
     """Tokens that share a character with the span. A token that two neighbouring spans share goes
     to the one that has more of its characters."""
-    result = []
+    covered = []
     for span in spans:
         hit = [i for i, (a, b) in enumerate(offsets) if a < span.stop and b > span.start and b > a]
         if not hit:
             raise BadInput(f"sample {sample!r}: no token covers span {span.name!r}, characters "
                            f"[{span.start}, {span.stop})")
-        result.append([span, hit[0], hit[-1] + 1])
-    ordered = sorted(result, key=lambda r: (r[0].start, r[0].stop))
+        covered.append(_Covered(span, hit[0], hit[-1] + 1))
+    ordered = sorted(covered, key=lambda c: (c.span.start, c.span.stop))
     for left, right in zip(ordered, ordered[1:]):
-        if left[2] <= right[1] or left[0].stop > right[0].start:
+        if left.stop <= right.start or left.span.stop > right.span.start:
             continue
-        a, b = offsets[right[1]]
-        if left[0].stop - a >= b - right[0].start:
-            right[1] = left[2]
+        a, b = offsets[right.start]
+        if left.span.stop - a >= b - right.span.start:
+            right.start = left.stop
         else:
-            left[2] = right[1]
-    for span, start, stop in result:
-        if start >= stop:
-            raise BadInput(f"sample {sample!r}: span {span.name!r} has no token of its own; it shares "
+            left.stop = right.start
+    for c in covered:
+        if c.start >= c.stop:
+            raise BadInput(f"sample {sample!r}: span {c.span.name!r} has no token of its own; it shares "
                            "its only token with a neighbouring span")
-    return [Span(span.name, span.role, start, stop) for span, start, stop in result]
+    return [Span(c.span.name, c.span.role, c.start, c.stop) for c in covered]

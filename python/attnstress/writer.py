@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import h5py
-import hdf5plugin
 import numpy as np
 from numpy.typing import NDArray
 
 from .errors import BadInput
+from .filters import zstd
 
 FORMAT, FORMAT_VERSION = "attnstress-capture", 1
 CHUNK_BYTES = 512 * 1024
@@ -148,7 +148,7 @@ def put_tensor(group: h5py.Group, name: str, tensor: Tensor) -> None:
     chunk = max(1, min(rows, CHUNK_BYTES // max(1, width * tensor.data.itemsize)))
     item = group.create_dataset(name, data=np.ascontiguousarray(tensor.data),
                                 chunks=(1, chunk, width), shuffle=True,
-                                **hdf5plugin.Zstd(clevel=3))
+                                **zstd())
     item.attrs["storage_dtype"] = tensor.storage
 
 
@@ -275,7 +275,7 @@ class CaptureWriter:
                 for index in range(count):
                     with h5py.File(self._part(index)) as part:
                         _join_layers(f, part, known)
-                        f.copy(part["sample"], samples, name=str(index))
+                        _copy(part["sample"], samples, str(index))
                 if readouts:
                     group = f.create_group("readouts")
                     group.create_dataset("names", data=list(readouts), dtype=TEXT)
@@ -308,12 +308,25 @@ def _contract_bytes(group: h5py.Group) -> bytes:
     return repr(attributes).encode() + b"".join(arrays)
 
 
+def _copy(source: h5py.Group, into: h5py.Group, name: str) -> None:
+    """Group by group, dataset by dataset without inflating chunks: HDF5 1.10 crashes when it copies a
+    group that tracks its order."""
+    group = into.create_group(name, track_order=True)
+    for key, value in source.attrs.items():
+        group.attrs[key] = value
+    for key, item in source.items():
+        if isinstance(item, h5py.Group):
+            _copy(item, group, key)
+        else:
+            source.copy(item, group, name=key)
+
+
 def _join_layers(f: h5py.File, part: h5py.File, known: dict[str, bytes]) -> None:
     layers = f.require_group("layers")
     for name, group in part["layers"].items():
         contract = _contract_bytes(group)
         if name not in known:
-            f.copy(group, layers, name=name)
+            _copy(group, layers, name)
             known[name] = contract
         elif known[name] != contract:
             raise BadInput(f"layer {name}: sample {part['sample'].attrs['id']!r} has another attention "

@@ -166,7 +166,10 @@ def recognise(calls: list[Rotation], key: torch.Tensor, position: torch.Tensor,
     if not candidates:
         raise Unsupported(f"layer {layer}: the model rotates its keys, but has no frequency table "
                           "(a buffer named ...inv_freq) that says how")
-    pick = lambda x: x[:, rows.to(x.device)].cpu().double()
+
+    def pick(x: torch.Tensor) -> torch.Tensor:
+        return x[:, rows.to(x.device)].cpu().double()
+
     b, a, p = pick(before), pick(after), position[rows.to(position.device)].double().cpu()
     ranked = sorted(((_error(b, a, p, table, layout), i, layout)
                      for i, table in enumerate(candidates) for layout in ("half", "interleaved")))

@@ -92,12 +92,12 @@ def tokenise(tokenizer: Any, text: str, add_special_tokens: bool | None,
     ids = list(encoded["input_ids"])
     # a tokenizer that ends texts with EOS would end the prompt
     end = getattr(tokenizer, "eos_token_id", None)
-    offsets = [tuple(x) for x in encoded["offset_mapping"]]
+    offsets = [(int(a), int(b)) for a, b in encoded["offset_mapping"]]
     if add_special_tokens and len(ids) > 1 and ids[-1] == end and offsets[-1][0] == offsets[-1][1]:
         ids, offsets = ids[:-1], offsets[:-1]
     if not ids:
         raise BadInput(f"sample {sample!r}: the text has no token")
-    return ids, offsets  # type: ignore[return-value]
+    return ids, offsets
 
 
 def continuation(tokenizer: Any, text: str, ids: Sequence[int], words: str,
