@@ -169,9 +169,10 @@ out:
 }
 
 ats_code ats_cpu_evaluate(const ats_problem *problem, const ats_edit *variants, int64_t n_variants,
-                          const ats_cpu_device *device, ats_emit_fn emit, void *ctx, ats_err *err)
+                          int at_work, const ats_cpu_device *device, ats_emit_fn emit, void *ctx,
+                          ats_err *err)
 {
-    return evaluate(problem, variants, n_variants, ats_threads(), device, emit, ctx, err);
+    return evaluate(problem, variants, n_variants, at_work, device, emit, ctx, err);
 }
 
 static ats_code evaluate_rows(const ats_problem *problem, const ats_edit *variants,

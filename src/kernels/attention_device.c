@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include "kernels/blocks.h"
 #include "kernels/device_load.h"
 #include "kernels/device_pass.h"
 
@@ -58,26 +59,56 @@ out:
 }
 
 /* Host memory: the cpu backend's, and as much again for the device's answers on their way. */
+static size_t bytes_of(const ats_problem *problem, int64_t at_work)
+{
+    ats_problem free = *problem;
+    free.memory = 0;
+    const size_t cpu = ats_backend_cpu.workspace_bytes(&free, at_work);
+    return cpu > SIZE_MAX / 2 ? SIZE_MAX : 2 * cpu;
+}
+
 static size_t workspace(const ats_problem *problem, int64_t n_variants)
 {
-    const size_t cpu = ats_backend_cpu.workspace_bytes(problem, n_variants);
-    return cpu > SIZE_MAX / 2 ? SIZE_MAX : 2 * cpu;
+    return ats_blocks_choose(problem, n_variants, bytes_of).bytes;
+}
+
+static ats_code evaluate_rows(ats_device_kind kind, const ats_problem *problem,
+                              const ats_edit *variants, int64_t n_variants, int at_work,
+                              ats_emit_fn emit, void *ctx, ats_err *err)
+{
+    const ats_device_api *api;
+    ats_device_run run = {.api = NULL};
+    ats_code rc;
+    ATS_TRY(ats_device_load(&api, err));
+    ATS_TRY(ats_device_run_begin(&run, api, kind, err));
+    ATS_TRY(ats_cpu_evaluate(problem, variants, n_variants, at_work, &run.hooks, emit, ctx, err));
+out:
+    if (run.api != NULL) ats_device_run_end(&run);
+    return rc;
+}
+
+static ats_code rows_cuda(const ats_problem *problem, const ats_edit *variants, int64_t n_variants,
+                          int at_work, ats_emit_fn emit, void *ctx, ats_err *err)
+{
+    return evaluate_rows(ATS_DEVICE_FUSED, problem, variants, n_variants, at_work, emit, ctx, err);
+}
+
+static ats_code rows_cublas(const ats_problem *problem, const ats_edit *variants,
+                            int64_t n_variants, int at_work, ats_emit_fn emit, void *ctx,
+                            ats_err *err)
+{
+    return evaluate_rows(ATS_DEVICE_CUBLAS, problem, variants, n_variants, at_work, emit, ctx, err);
 }
 
 static ats_code evaluate(ats_device_kind kind, const ats_problem *problem, const ats_edit *variants,
                          int64_t n_variants, ats_emit_fn emit, void *ctx, ats_err *err)
 {
-    const ats_device_api *api;
-    ats_device_run run = {.api = NULL};
-    ats_code rc;
-    ATS_TRY(probe(kind, err));
-    ATS_TRY(supports(kind, problem, err));
-    ATS_TRY(ats_device_load(&api, err));
-    ATS_TRY(ats_device_run_begin(&run, api, kind, err));
-    ATS_TRY(ats_cpu_evaluate(problem, variants, n_variants, &run.hooks, emit, ctx, err));
-out:
-    if (run.api != NULL) ats_device_run_end(&run);
-    return rc;
+    ats_code rc = probe(kind, err);
+    if (rc == ATS_OK) rc = supports(kind, problem, err);
+    if (rc != ATS_OK) return rc;
+    const ats_blocks blocks = ats_blocks_choose(problem, n_variants, bytes_of);
+    return ats_blocks_evaluate(problem, variants, n_variants, &blocks,
+                               kind == ATS_DEVICE_FUSED ? rows_cuda : rows_cublas, emit, ctx, err);
 }
 
 static ats_code probe_cuda(ats_err *err) { return probe(ATS_DEVICE_FUSED, err); }

@@ -312,10 +312,12 @@ typedef struct ats_cpu_device {
     ats_cpu_pieces *(*pieces)(void *ctx, int worker, int64_t tile);
 } ats_cpu_device;
 
-/* attention_cpu.c: the cpu backend's evaluate; device NULL: all by itself. */
+/* attention_cpu.c: the cpu backend's evaluate, with so many variants at work; device NULL: all by
+ * itself. */
 ATS_MUST_CHECK ats_code ats_cpu_evaluate(const ats_problem *problem, const ats_edit *variants,
-                                         int64_t n_variants, const ats_cpu_device *device,
-                                         ats_emit_fn emit, void *ctx, ats_err *err);
+                                         int64_t n_variants, int at_work,
+                                         const ats_cpu_device *device, ats_emit_fn emit, void *ctx,
+                                         ats_err *err);
 
 /* The rest fills statistics of defined rows, in this order. */
 /* cpu_fold.c: norm of every row, gb and gv of every part. */

@@ -32,8 +32,8 @@ typedef struct ats_device_error {
 /* Numbers of ats_dtype. */
 typedef enum ats_device_type { ATS_DEVICE_F32, ATS_DEVICE_F16, ATS_DEVICE_BF16 } ats_device_type;
 
-/* lanes and width: rows and d_v rounded up to 16. Results and planes come in tiles of `tile` rows, a
- * multiple of 16; the last may have fewer, and lanes is what it has rounded up. */
+/* lanes and width: rows and d_v rounded up to 16. Results and planes come in tiles of `tile` rows,
+ * a multiple of 16; the last may have fewer, and lanes is what it has rounded up. */
 typedef struct ats_device_problem {
     int64_t n_keys, d_qk, d_v, rows, lanes, width, leaf;
     int64_t tile, n_tiles;
@@ -44,7 +44,8 @@ typedef struct ats_device_problem {
     int64_t origin;          /* relative positions count from here */
     float softcap;           /* 0: none */
     const float *slope;      /* [lanes] or NULL */
-    const float *const *plane; /* [n_tiles] [n_keys, lanes of the tile] bias, -inf: illegal; or NULL */
+    const float *const
+        *plane; /* [n_tiles] [n_keys, lanes of the tile] bias, -inf: illegal; or NULL */
 } ats_device_problem;
 
 /* Query rows as some pieces see them. A key is legal where its position (before any move) lies in
@@ -59,9 +60,9 @@ typedef struct ats_device_view {
 /* Rows of fp32 that are not keys of the problem. */
 typedef struct ats_device_side {
     int64_t count;
-    const float *k, *v;            /* [count, d_qk], [count, width]; bad rows of v and padding are 0 */
-    const int64_t *position;       /* [count] */
-    const float *norm, *log_norm;  /* [count] of v */
+    const float *k, *v;      /* [count, d_qk], [count, width]; bad rows of v and padding are 0 */
+    const int64_t *position; /* [count] */
+    const float *norm, *log_norm; /* [count] of v */
 } ats_device_side;
 
 /* State of a piece for the rows of a tile, as ats_cpu_state has it. */
@@ -105,6 +106,10 @@ typedef struct ats_device_api {
                               ats_device_error *error);
     ats_device_status (*pass)(ats_device *device, int slot, const ats_device_pass *pass,
                               ats_device_error *error);
+    /* Seconds of the kernels of a pass over pieces of keys, best of `repeats`; nothing comes back.
+     * Without z, states alone; without states' o as well (want_values 0), sums alone. */
+    ats_device_status (*measure)(ats_device *device, const ats_device_pass *pass, int repeats,
+                                 int want_values, double *seconds, ats_device_error *error);
     /* Why chunks are smaller than planned, or "". */
     const char *(*notice)(const ats_device *device);
     void (*close)(ats_device *device);

@@ -56,7 +56,8 @@ static void load(void)
     if (module == NULL) {
         const char *why = dlerror();
         ats_fail(&reason, ATS_E_DEVICE,
-                 "the GPU module cannot be opened: %s; build it with the CUDA compiler (docs/gpu.md) "
+                 "the GPU module cannot be opened: %s; build it with the CUDA compiler "
+                 "(docs/gpu-performance.md) "
                  "or use --backend cpu",
                  why != NULL ? why : place);
         return;

@@ -62,12 +62,13 @@ static ats_code make_view(ats_arena *arena, const ats_cpu_tiles *tiles, const at
     }
     const double scale = edit != NULL && edit->scale != 0 ? edit->scale : p->contract.scale;
     const double factor = edit != NULL ? edit->temperature : 1.0;
-    *out = (ats_device_view){.q = q,
-                             .q_at = q_at,
-                             .low = low,
-                             .high = high,
-                             .scale = (float)scale,
-                             .inverse_temperature = (float)(1.0 / (p->contract.temperature * factor))};
+    *out =
+        (ats_device_view){.q = q,
+                          .q_at = q_at,
+                          .low = low,
+                          .high = high,
+                          .scale = (float)scale,
+                          .inverse_temperature = (float)(1.0 / (p->contract.temperature * factor))};
 out:
     return rc;
 }
@@ -110,8 +111,8 @@ out:
 }
 
 /* The pieces of the base: every leaf, its logits straight into z. */
-static ats_code leaf_pieces(ats_device_run *run, const ats_cpu_tiles *tiles,
-                            ats_device_piece **out, ats_err *err)
+static ats_code leaf_pieces(ats_device_run *run, const ats_cpu_tiles *tiles, ats_device_piece **out,
+                            ats_err *err)
 {
     const ats_key_tree *tree = &tiles->at[0].tree;
     const int64_t n = tree->n_leaves;
@@ -161,8 +162,7 @@ static ats_code base_pass(void *ctx, const ats_cpu_tiles *tiles, ats_err *err)
                                            tiles->at[0].v_norm, tiles->at[0].log_norm,
                                            tiles->at[0].v_bad, &run->device, &error),
                             &error, err));
-    if (run->api->notice(run->device)[0] != '\0')
-        ats_info("%s", run->api->notice(run->device));
+    if (run->api->notice(run->device)[0] != '\0') ats_info("%s", run->api->notice(run->device));
     ATS_TRY(leaf_pieces(run, tiles, &pieces, err));
     ATS_TRY(make_view(&run->arena, tiles, NULL, 0, &view, err));
     const ats_device_pass pass = {
@@ -335,8 +335,8 @@ out:
     return rc;
 }
 
-static ats_code variant_pass(void *ctx, int worker, const ats_cpu_tiles *tiles, const ats_edit *edit,
-                             ats_err *err)
+static ats_code variant_pass(void *ctx, int worker, const ats_cpu_tiles *tiles,
+                             const ats_edit *edit, ats_err *err)
 {
     ats_device_run *run = ctx;
     ats_device_room *room = &run->rooms[worker];

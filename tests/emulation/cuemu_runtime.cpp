@@ -148,6 +148,22 @@ cudaError_t cudaStreamSynchronize(cudaStream_t s)
     return done(rc);
 }
 
+// Events have no time of their own here.
+cudaError_t cudaEventCreate(cudaEvent_t *out)
+{
+    *out = nullptr;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t, cudaStream_t) { return cudaSuccess; }
+
+cudaError_t cudaEventElapsedTime(float *milliseconds, cudaEvent_t, cudaEvent_t)
+{
+    *milliseconds = 1;
+    return cudaSuccess;
+}
+
 cudaError_t cudaGetDeviceCount(int *count)
 {
     const long devices = setting("CUEMU_DEVICES", 1);

@@ -303,6 +303,7 @@ int main(int argc, char **argv)
     }
     ats_set_threads(2);
     const struct CMUnitTest kernels[] = {cmocka_unit_test(test_kernels)};
+    const struct CMUnitTest brief[] = {cmocka_unit_test(test_many_rows)};
     const struct CMUnitTest all[] = {
         cmocka_unit_test(test_keys_are_streamed), /* the first two before anything larger */
         cmocka_unit_test(test_smaller_chunks_after_out_of_memory),
@@ -314,6 +315,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_heads_too_wide),
         cmocka_unit_test(test_lost_device),
     };
+    if (argc > 2 && strcmp(argv[2], "short") == 0)
+        return cmocka_run_group_tests_name("short", brief, NULL, NULL) == 0 ? 0 : 1;
     const int failed = argc > 2 ? cmocka_run_group_tests_name("kernels", kernels, NULL, NULL)
                                 : cmocka_run_group_tests_name(argv[1], all, NULL, NULL);
     return failed == 0 ? 0 : 1;

@@ -1,5 +1,6 @@
 // The module's table: opening a problem on the device, passes over its keys.
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <memory>
@@ -180,7 +181,7 @@ ats_device_status open_device(ats_device_kind kind, const ats_device_problem *pr
     return ATS_DEVICE_OK;
 }
 
-ats_device_status submit(ats_device *d, half *h, ats_device_error *error)
+ats::pass_args arguments(const ats_device *d, const half *h)
 {
     const ats_device_problem &p = d->problem;
     const bool side = h->pieces->side != 0;
@@ -196,8 +197,17 @@ ats_device_status submit(ats_device *d, half *h, ats_device_error *error)
     args.k_type = side ? ATS_DEVICE_F32 : p.k_type;
     args.v_type = side ? ATS_DEVICE_F32 : p.v_type;
     args.softcap = p.softcap;
+    return args;
+}
+
+ats_device_status submit(ats_device *d, half *h, ats_device_error *error)
+{
+    const ats_device_problem &p = d->problem;
+    const bool side = h->pieces->side != 0;
+    const ats::pass_args args = arguments(d, h);
     if (!side && !d->plan.resident)
         ATS_STEP(ats::load_keys(d, h, h->window, h->window.first, h->window.count, error));
+    ATS_STEP(ats::upload_group(h, d, side, error));
     ATS_STEP(ats::compute_group(d, h, args, side, error));
     const auto download = [h](float *to, const float *from, int64_t count) {
         return cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(float),
@@ -283,10 +293,55 @@ ats_device_status pass(ats_device *d, int index, const ats_device_pass *what,
     return status;
 }
 
+// One group of pieces: its kernels between two events, `repeats` times.
+ats_device_status time_group(ats_device *d, half *h, int repeats, double *seconds,
+                             ats_device_error *error)
+{
+    const ats::pass_args args = arguments(d, h);
+    cudaEvent_t start, stop;
+    float best = INFINITY;
+    ATS_STEP(ats::upload_group(h, d, false, error));
+    ATS_CUDA(cudaEventCreate(&start));
+    ATS_CUDA(cudaEventCreate(&stop));
+    for (int i = 0; i <= repeats; i++) { // the first warms up
+        float milliseconds = 0;
+        ATS_CUDA(cudaEventRecord(start, h->stream));
+        ATS_STEP(ats::compute_group(d, h, args, false, error));
+        ATS_CUDA(cudaEventRecord(stop, h->stream));
+        ATS_CUDA(cudaStreamSynchronize(h->stream));
+        ATS_CUDA(cudaEventElapsedTime(&milliseconds, start, stop));
+        if (i > 0) best = std::min(best, milliseconds);
+    }
+    ATS_CUDA(cudaEventDestroy(start));
+    ATS_CUDA(cudaEventDestroy(stop));
+    *seconds += static_cast<double>(best) * 1e-3;
+    return ATS_DEVICE_OK;
+}
+
+ats_device_status measure(ats_device *d, const ats_device_pass *what, int repeats, int want_values,
+                          double *seconds, ats_device_error *error)
+{
+    half *h = &d->slots[0].halves[0];
+    if (!d->plan.resident)
+        return ats::refuse(error, ATS_DEVICE_MEMORY,
+                           "the problem does not fit into device memory: nothing is measured");
+    *seconds = 0;
+    h->measured = true;
+    h->no_values = want_values == 0;
+    ats_device_status status = ATS_DEVICE_OK;
+    for (int64_t i = 0; i < what->n_pieces && status == ATS_DEVICE_OK;) {
+        i += ats::fill_group(d, h, what, i);
+        status = time_group(d, h, repeats, seconds, error);
+    }
+    h->measured = false;
+    h->count = 0;
+    return status;
+}
+
 const char *notice(const ats_device *d) { return d->notice; }
 
 const ats_device_api API = {
-    ATS_DEVICE_ABI, probe, limits, bytes, open_device, pass, notice, close_device,
+    ATS_DEVICE_ABI, probe, limits, bytes, open_device, pass, measure, notice, close_device,
 };
 
 } // namespace

@@ -297,9 +297,11 @@ static void add_piece(const ats_device *d, half *h, const ats_device_pass *pass,
         point_at_keys(d, d->plan.resident ? d->keys : h->window, piece, &args);
     args.first = *std::min_element(position, position + piece.keys);
     args.last = *std::max_element(position, position + piece.keys);
-    args.z = h->out.z + h->keys * p.lanes;
+    const bool keep_z = piece.z != nullptr || d->kind == ATS_DEVICE_CUBLAS;
+    args.z = keep_z ? h->out.z + h->keys * p.lanes : nullptr;
     args.sums = h->out.sums + h->count * ATS_DEVICE_SUMS * p.lanes;
-    args.o = piece.state != nullptr ? h->out.o + h->count * p.rows * d->v_pitch : nullptr;
+    const bool keep_o = h->measured ? !h->no_values : piece.state != nullptr;
+    args.o = keep_o ? h->out.o + h->count * p.rows * d->v_pitch : nullptr;
     args.keys = static_cast<int32_t>(piece.keys);
     args.view = static_cast<int32_t>(view);
     h->host_in.pieces[h->count++] = args;
@@ -331,8 +333,7 @@ int64_t fill_group(const ats_device *d, half *h, const ats_device_pass *pass, in
     return h->count;
 }
 
-static ats_device_status upload_group(half *h, const ats_device *d, bool side,
-                                      ats_device_error *error)
+ats_device_status upload_group(half *h, const ats_device *d, bool side, ats_device_error *error)
 {
     const int64_t lanes = d->problem.lanes, rows = h->n_views * lanes;
     const group_input &to = h->in, &from = h->host_in;
@@ -378,7 +379,6 @@ static ats_device_status fused_group(ats_device *d, half *h, const pass_args &ar
 ats_device_status compute_group(ats_device *d, half *h, const pass_args &args, bool side,
                                 ats_device_error *error)
 {
-    ATS_STEP(upload_group(h, d, side, error));
     if (d->kind == ATS_DEVICE_FUSED) return fused_group(d, h, args, side, error);
     return unfused_group(d, h, args, side, error);
 }

@@ -60,6 +60,7 @@ struct half {
     const ats_device_piece *pieces = nullptr;
     int64_t count = 0, keys = 0, side = 0, n_views = 0;
     bool want_z = false, want_o = false;
+    bool measured = false, no_values = false; // time alone is wanted
     int64_t view_index[MAX_VIEWS] = {}; // of the pass
     bool exact = true;                  // no view needs a second half
 };
@@ -103,6 +104,8 @@ ats_device_status load_keys(ats_device *device, half *through, const key_rows &t
                             int64_t count, ats_device_error *error);
 // Fills the half with pieces from `from` on, as many as fit; returns how many.
 int64_t fill_group(const ats_device *device, half *h, const ats_device_pass *pass, int64_t from);
+ats_device_status upload_group(half *h, const ats_device *device, bool side,
+                               ats_device_error *error);
 // The group's products and sums, after its input is on its way.
 ats_device_status compute_group(ats_device *device, half *h, const pass_args &args, bool side,
                                 ats_device_error *error);
