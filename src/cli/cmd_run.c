@@ -68,15 +68,28 @@ static json_t *json_gates(const ats_verdict *verdict)
     return list;
 }
 
+static json_t *json_heads(const ats_summary_weakest *weakest)
+{
+    json_t *list = json_array();
+    for (int64_t i = 0; i < weakest->n_heads; i++) {
+        const ats_summary_head *h = &weakest->heads[i];
+        json_array_append_new(list, json_pack("{s:I, s:I, s:o}", "layer", (json_int_t)h->layer,
+                                              "head", (json_int_t)h->head, "treatment",
+                                              ats_json_real(h->treatment)));
+    }
+    return list;
+}
+
 static json_t *json_weakest(const ats_summary *s)
 {
     json_t *list = json_array();
     for (int64_t i = 0; i < s->n_weakest; i++) {
         const ats_summary_weakest *w = &s->weakest[i];
-        json_array_append_new(
-            list, json_pack("{s:s, s:I, s:I, s:o, s:o}", "perturbation", w->perturbation, "layer",
-                            (json_int_t)w->layer, "head", (json_int_t)w->head, "treatment",
-                            ats_json_real(w->treatment), "control", ats_json_real(w->control)));
+        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o, s:o, s:o}", "perturbation",
+                                              w->perturbation, "layer", (json_int_t)w->layer,
+                                              "head", (json_int_t)w->head, "treatment",
+                                              ats_json_real(w->treatment), "control",
+                                              ats_json_real(w->control), "heads", json_heads(w)));
     }
     return list;
 }

@@ -197,6 +197,17 @@ static void exit_statuses_are_no_counts(void **state)
     assert_int_equal(p.status, 3);
 }
 
+/* Twenty-four documents decide what two could not. */
+static void the_example_says_what_its_page_says(void **state)
+{
+    (void)state;
+    program_run(&p, "compare $CAPTURES/../compare/short-24.h5 $CAPTURES/../compare/long-24.h5");
+    assert_int_equal(p.status, 1);
+    assert_says(p.out, "improved     the fact is found at all", "0.1831 [0.129, 0.252] 7e-07  24",
+                "regressed    four rivals at the fact's own logit", "-0.3417 [-0.502, -0.206]",
+                "verdict: regressed: 2 of 6 gates regressed");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +218,7 @@ int main(void)
         cmocka_unit_test(gates_come_from_a_file),
         cmocka_unit_test(other_suites_and_broken_files_are_refused),
         cmocka_unit_test(exit_statuses_are_no_counts),
+        cmocka_unit_test(the_example_says_what_its_page_says),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

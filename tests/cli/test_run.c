@@ -43,7 +43,7 @@ static void a_run_writes_its_result_and_says_what_next(void **state)
     assert_true(program_has(&p, "tiny.h5"));
     assert_false(program_has(&p, "tiny.h5.tmp"));
     assert_says(p.out, "tiny on recall-3x128", "16 cases ran, 0 skipped, 0 failed",
-                "weakest head per perturbation",
+                "five weakest heads per perturbation",
                 "result tiny.h5; next: attnstress explain tiny.h5");
     int lines = 0;
     for (const char *c = p.out; *c != '\0'; c++) lines += *c == '\n';
