@@ -50,6 +50,17 @@ ATS_MUST_CHECK ats_code ats_curves_write(ats_arena *arena, const struct ats_plan
                                          const ats_curves *curves, ats_results *results,
                                          ats_err *err);
 
+/* `breakdown_search: true`: the flip of every curve by bisection. [n_curves, n_layers, n_heads]. */
+typedef struct ats_breakdowns {
+    int64_t count; /* 0: not asked for */
+    double *dose;
+    int8_t *censored; /* as ats_censoring */
+} ats_breakdowns;
+ATS_MUST_CHECK ats_code ats_breakdowns_make(ats_arena *arena, const struct ats_plan *plan,
+                                            ats_breakdowns *out, ats_err *err);
+ATS_MUST_CHECK ats_code ats_breakdowns_write(ats_arena *arena, const ats_breakdowns *found,
+                                             ats_results *results, ats_err *err);
+
 /* "half dose 23.8 count [16, 40], strength +6.75 at overlay/cosine=0.95": the perturbation's curve
  * that breaks first at this layer and head (indices), its half dose as the Kaplan-Meier median over
  * samples with a 95 % interval; NULL: it has none. */

@@ -321,6 +321,9 @@ static ats_code finish(run *r, ats_err *err)
     ATS_TRY(ats_results_coordinates(r->results, late.items, late.count, err));
     ATS_TRY(ats_curves_make(&r->outcome->arena, r->plan, r->outcome, &r->outcome->curves, err));
     ATS_TRY(ats_curves_write(&r->arena, r->plan, &r->outcome->curves, r->results, err));
+    ats_breakdowns breakdowns = {.count = 0};
+    ATS_TRY(ats_breakdowns_make(&r->arena, r->plan, &breakdowns, err));
+    ATS_TRY(ats_breakdowns_write(&r->arena, &breakdowns, r->results, err));
     ATS_TRY(ats_interactions_write(&r->arena, r->plan, r->outcome, r->results, err));
     ATS_TRY(ats_gates_judge(&r->arena, r->plan, r->outcome, &verdict, err));
     ATS_TRY(ats_gates_json(&r->arena, &verdict, &gates, err));

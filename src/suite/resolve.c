@@ -56,6 +56,7 @@ void ats_perturbations_write(ats_text *text, const void *base)
             write_entry(text, item->grid.axes[j].key, item->grid.axes[j].node);
         if (item->built.family->has_control)
             ats_text_add(text, "    control: %s\n", item->built.control ? "true" : "false");
+        if (item->built.breakdown_search) ats_text_add(text, "    breakdown_search: true\n");
         ats_text_add(text, "    replicates: %lld\n", (long long)item->built.replicates);
         if (item->exclude_node != NULL) write_entry(text, "exclude", item->exclude_node);
         if (item->include_node != NULL) write_entry(text, "include", item->include_node);

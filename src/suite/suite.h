@@ -38,7 +38,8 @@ typedef struct ats_select {
 typedef struct ats_perturbation {
     const char *name; /* unique in the suite */
     const ats_family *family;
-    bool control; /* also run the control twin */
+    bool control;          /* also run the control twin */
+    bool breakdown_search; /* bisect for the dose at which the target leaves the top */
     int64_t replicates;
     ats_place place;
 } ats_perturbation;

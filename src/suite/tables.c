@@ -237,6 +237,13 @@ static const ats_field perturbation_fields[] = {
      .offset = DRAFT(control),
      .doc = "Also run the control twin of every variant, where the family has one.",
      .standard = "true"},
+    {.name = "breakdown_search",
+     .type = ATS_FIELD_BOOL,
+     .offset = DRAFT(built.breakdown_search),
+     .doc =
+         "Also bisect, between the least and the largest dose, for the dose at which the target is "
+         "no longer on top.",
+     .standard = "false"},
     {.name = "replicates",
      .type = ATS_FIELD_INT,
      .offset = DRAFT(replicates),

@@ -207,6 +207,42 @@ static void a_move_of_the_target_is_a_position_curve(void **state)
     free(pair.values);
 }
 
+/* Brute force: cases just below and at the found multiple stand on the two sides of the flip. */
+static void bisection_finds_the_flip_that_single_runs_see(void **state)
+{
+    (void)state;
+    char text[1024];
+    int64_t sample = -1, l = 0, h = 0;
+    double found = NAN;
+    run_suite(HEAD "  - {name: n, kind: high_norm, positions: overlay, direction: mean_key, "
+                   "multiple: [0.25, 32], control: false, breakdown_search: true}\n");
+    ats_result_variable dose = read_variable("breakdown_search"),
+                        flag = read_variable("breakdown_search_censored");
+    for (int64_t s = 0; s < dose.extent[0] && sample < 0; s++)
+        for (int64_t i = 0; i < dose.extent[1] * dose.extent[2] && sample < 0; i++) {
+            const int64_t at = s * dose.extent[1] * dose.extent[2] + i;
+            if (flag.values[at] != 0) continue;
+            sample = s;
+            l = i / dose.extent[2];
+            h = i % dose.extent[2];
+            found = dose.values[at];
+        }
+    free(dose.values);
+    free(flag.values);
+    assert_true(sample >= 0);
+    tear_down(NULL);
+    snprintf(text, sizeof text,
+             HEAD "  - {name: n, kind: high_norm, positions: overlay, direction: mean_key, "
+                  "multiple: [%.9g, %.9g], control: false}\n",
+             found / 1.011, found * 1.0001);
+    run_suite(text);
+    ats_result_variable margin = read_variable("margin");
+    const int64_t gold = target_span();
+    assert_true(cell(&margin, 2 * sample, l, h, gold) >= 0);
+    assert_true(cell(&margin, 2 * sample + 1, l, h, gold) < 0);
+    free(margin.values);
+}
+
 static void a_suite_without_doses_has_no_curves(void **state)
 {
     (void)state;
@@ -222,6 +258,7 @@ int main(void)
         cmocka_unit_test_teardown(curves_say_what_the_cells_say, tear_down),
         cmocka_unit_test_teardown(overlays_interact_in_closed_form, tear_down),
         cmocka_unit_test_teardown(a_move_of_the_target_is_a_position_curve, tear_down),
+        cmocka_unit_test_teardown(bisection_finds_the_flip_that_single_runs_see, tear_down),
         cmocka_unit_test_teardown(a_suite_without_doses_has_no_curves, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
