@@ -27,6 +27,17 @@ static const char *const head =
     "the mean logarithm; lists and integers are those of the probe `worst_probe`.\n";
 
 static const char *const tail =
+    "\n## Dose curves\n"
+    "\n"
+    "Numbers of a curve (one sample, perturbation with its other parameters fixed, layer, head) "
+    "lie "
+    "along\n"
+    "the axis `curve`: strength, half and breakdown doses with their censoring, excess over the "
+    "law, "
+    "dips\n"
+    "over depth. docs/dose-curves.md defines them and says how to read them. `interaction` [case, "
+    "layer,\n"
+    "head] is what two perturbations of a `combine` do beyond the sum of each.\n"
     "\n## Laws\n"
     "\n"
     "Exact between base and variant whatever the numbers are; `attnstress verify` runs them on a\n"
