@@ -110,7 +110,7 @@ static void write_gates(writer *w, const ats_summary *s, int64_t room)
     int64_t judged, failed, shown = 0;
     count_gates(s, &judged, &failed);
     if (judged == 0) return;
-    const int64_t most = judged <= room - 1 ? judged : room - 2;
+    const int64_t most = failed <= room - 1 ? room - 1 : room - 2;
     line(w, "%lld of %lld gates failed", (long long)failed, (long long)judged);
     for (int64_t i = 0; i < s->n_gates && shown < most; i++) {
         if (!s->gates[i].judged) continue;
