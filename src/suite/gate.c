@@ -95,12 +95,19 @@ static void refuse_metric(ats_reader *reader, const ats_node *node, const char *
 static const char *const part_words[] = {"removal", "intrusion", "dilution",
                                          "reroute", "payload",   NULL};
 
+/* Where a field is written, or the gate itself where it is not (refused before, or a default). */
+static const ats_node *field_node(const ats_gate_draft *draft, const char *key)
+{
+    const ats_node *node = ats_node_get(draft->node, key);
+    return node != NULL ? node : draft->node;
+}
+
 static void check_axes(ats_reader *reader, const ats_gate_draft *draft, const ats_metric *metric)
 {
     const ats_gate *gate = &draft->gate;
     const bool span = metric->shape == ATS_SHAPE_SPAN, part = metric->shape == ATS_SHAPE_PART;
-    const ats_node *node = ats_node_get(draft->node, "metric");
-    const ats_node *part_node = ats_node_get(draft->node, "part");
+    const ats_node *node = field_node(draft, "metric");
+    const ats_node *part_node = field_node(draft, "part");
     const char *word = NULL;
     if (!span && !part && metric->shape != ATS_SHAPE_SCALAR)
         ats_issue_at(reader->issues, node, "E-metric",
@@ -114,7 +121,7 @@ static void check_axes(ats_reader *reader, const ats_gate_draft *draft, const at
         ats_issue_at(reader->issues, node, "E-missing-key",
                      "%s has a value for every part; say which with 'part:'", gate->metric);
     if (!span && gate->span != NULL)
-        ats_issue_at(reader->issues, ats_node_get(draft->node, "span"), "E-gate",
+        ats_issue_at(reader->issues, field_node(draft, "span"), "E-gate",
                      "%s has no span axis; take 'span' away", gate->metric);
     if (!part && gate->part != NULL)
         ats_issue_at(reader->issues, part_node, "E-gate", "%s has no part axis; take 'part' away",
@@ -167,7 +174,7 @@ static void check_kept(ats_reader *reader, const ats_draft *draft, const ats_gat
     if (draft->suite.keep_all) return;
     for (int64_t i = 0; i < draft->suite.keep.count; i++)
         if (strcmp(draft->suite.keep.items[i], metric->name) == 0) return;
-    ats_issue_at(reader->issues, ats_node_get(gate->node, "metric"), "E-metric",
+    ats_issue_at(reader->issues, field_node(gate, "metric"), "E-metric",
                  "%s is not among the metrics that are kept; add it to metrics.keep",
                  gate->gate.metric);
 }
@@ -181,7 +188,7 @@ ats_code ats_gates_check(ats_reader *reader, ats_draft *draft, bool expanded)
         const ats_gate_draft *gate = &draft->gates[i];
         const ats_metric *metric = find_variable(gate->gate.metric);
         if (metric == NULL) {
-            refuse_metric(reader, ats_node_get(gate->node, "metric"), gate->gate.metric);
+            refuse_metric(reader, field_node(gate, "metric"), gate->gate.metric);
         } else {
             check_axes(reader, gate, metric);
             check_kept(reader, draft, gate, metric);

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Fuzzes every reader for a stated time each.
+#   scripts/fuzz.sh [SECONDS] [TARGET...]     60 seconds; suite tensors capture result edit
+# Findings land in build/fuzz/findings, grown corpora in build/fuzz/corpus. Exit status 1 when
+# anything was found. A finding belongs into tests/fuzz/corpus/<target> with its fix.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+shift || true
+targets=("$@")
+[[ ${#targets[@]} -gt 0 ]] || targets=(suite tensors capture result edit)
+
+if ! command -v clang >/dev/null || [[ -z $(find /usr/lib/llvm-*/lib -name 'libomp.so' -print -quit 2>/dev/null) ]]; then
+    echo "fuzz: needs Debian's clang and libomp-14-dev: apt-get install clang libomp-14-dev" >&2
+    exit 4
+fi
+cmake --preset fuzz >/dev/null
+cmake --build --preset fuzz
+mkdir -p build/fuzz/findings
+status=0
+for target in "${targets[@]}"; do
+    seeds=(tests/fuzz/corpus/"$target")
+    [[ $target == suite ]] && seeds+=(suites tests/golden/reject)
+    mkdir -p build/fuzz/corpus/"$target"
+    dictionary=()
+    [[ -f tests/fuzz/$target.dict ]] && dictionary=(-dict="tests/fuzz/$target.dict")
+    echo "fuzz: $target for $seconds s"
+    OMP_NUM_THREADS=1 ASAN_OPTIONS=allocator_may_return_null=1 \
+        build/fuzz/tests/fuzz/fuzz_"$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+        -max_len=65536 -print_final_stats=1 -artifact_prefix=build/fuzz/findings/"$target"- \
+        "${dictionary[@]}" build/fuzz/corpus/"$target" "${seeds[@]}" >build/fuzz/"$target".log 2>&1 || status=1
+    grep -E 'number_of_executed_units|SUMMARY|ERROR' build/fuzz/"$target".log || true
+done
+exit $status
