@@ -99,6 +99,54 @@ static void print_head(const ats_plan *plan)
         printf("left out: sample %s has none of the wanted probes\n", selection->left_out[i]);
 }
 
+/* Over all samples, layers and key heads; a pass is one attention over a key head's keys. */
+static void print_share(const ats_plan *plan)
+{
+    const ats_share_sum *s = &plan->share;
+    char text[32];
+    printf("cuts %lld, turns of the queries %lld, %lld of them shared by variants\n",
+           (long long)s->cuts, (long long)s->turns, (long long)s->shared_turns);
+    printf("passes %.1f, %.1f less than one a variant (%.0f); %lld of %lld variants leaf by leaf\n",
+           s->passes, s->passes_alone - s->passes, s->passes_alone, (long long)s->apart,
+           (long long)s->edits);
+    printf("%.3g multiplications, %s of keys and values read\n", s->flops / 2,
+           ats_human_bytes((int64_t)s->bytes, text, sizeof text));
+}
+
+static void print_memory(const ats_plan *plan)
+{
+    char a[32], b[32];
+    printf("memory at most %s", ats_human_bytes(plan->peak_bytes, a, sizeof a));
+    if (plan->memory > 0)
+        printf(" of %s (%s)", ats_human_bytes(plan->memory, b, sizeof b),
+               plan->memory_given      ? "--memory"
+               : plan->memory_of_group ? "80 % of what the control group leaves"
+                                       : "80 % of what the machine has left");
+    printf(", %lld variants together%s%s\n", (long long)plan->batch,
+           plan->by_head ? ", key heads one at a time" : "",
+           plan->read_ahead ? ", the next layer read ahead" : "");
+}
+
+static json_t *json_share(const ats_plan *plan)
+{
+    const ats_share_sum *s = &plan->share;
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "variants",
+                     (json_int_t)s->edits, "leaf_by_leaf", (json_int_t)s->apart, "cuts",
+                     (json_int_t)s->cuts, "turns", (json_int_t)s->turns, "shared_turns",
+                     (json_int_t)s->shared_turns, "touched_keys", (json_int_t)s->touched, "passes",
+                     s->passes, "passes_saved", s->passes_alone - s->passes, "flops", s->flops,
+                     "bytes_read", s->bytes);
+}
+
+static json_t *json_memory(const ats_plan *plan)
+{
+    return json_pack("{s:I, s:b, s:b, s:I, s:I, s:b, s:b}", "budget", (json_int_t)plan->memory,
+                     "given", (int)plan->memory_given, "of_control_group",
+                     (int)plan->memory_of_group, "backend", (json_int_t)plan->workspace_bytes,
+                     "tensor_cache", (json_int_t)plan->tensor_cache, "by_head", (int)plan->by_head,
+                     "read_ahead", (int)plan->read_ahead);
+}
+
 static void print_totals(const ats_plan *plan)
 {
     char a[32], b[32];
@@ -107,11 +155,11 @@ static void print_totals(const ats_plan *plan)
            (long long)plan->suite->n_variants, (long long)plan->n_skipped);
     printf("side rows %lld, distinct shifts %lld\n", (long long)plan->rows,
            (long long)plan->distinct_shifts);
+    print_share(plan);
     printf("result %s with every probe, %s with detail: head (uncompressed)\n",
            ats_human_bytes(plan->bytes_probe, a, sizeof a),
            ats_human_bytes(plan->bytes_head, b, sizeof b));
-    printf("memory at most %s, variants evaluated together %lld\n",
-           ats_human_bytes(plan->peak_bytes, a, sizeof a), (long long)plan->batch);
+    print_memory(plan);
     printf("time about %.1f s on %d threads\n", plan->seconds, ats_threads());
     if (plan->detail_undecided)
         printf("\ndecision needed: over 2 GiB, so `run` refuses until the suite says\n"
@@ -183,7 +231,7 @@ static ats_code print_json(const ats_plan *plan, ats_err *err)
         json_array_append_new(captures, json_string(plan->captures[c]->path));
     return ats_json_print(
         json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-                  "s:f, s:s, s:b, s:o}",
+                  "s:f, s:s, s:b, s:o, s:o, s:o}",
                   "suite", plan->suite->name, "suite_hash", plan->suite->hash, "backend",
                   plan->backend->name, "captures", captures, "axes", json_axes(plan), "left_out",
                   json_strings(plan->selection.left_out, plan->selection.n_left_out), "variants",
@@ -193,7 +241,8 @@ static ats_code print_json(const ats_plan *plan, ats_err *err)
                   "bytes_head", (json_int_t)plan->bytes_head, "peak_bytes",
                   (json_int_t)plan->peak_bytes, "batch", (json_int_t)plan->batch, "seconds",
                   plan->seconds, "detail", plan->shape.detail_head ? "head" : "probe",
-                  "detail_undecided", (int)plan->detail_undecided, "bytes", json_bytes(plan)),
+                  "detail_undecided", (int)plan->detail_undecided, "bytes", json_bytes(plan),
+                  "share", json_share(plan), "memory", json_memory(plan)),
         err);
 }
 

@@ -117,6 +117,20 @@ static ats_code print_json(const ats_summary *s, const ats_verdict *verdict, ats
         err);
 }
 
+/* What was shared and how memory was kept, over samples, layers, key heads and batches. */
+static void print_work(const ats_plan *plan, const ats_outcome *o)
+{
+    const ats_share_sum *s = &o->share;
+    ats_verbose("shared: %lld cuts, %lld turns (%lld for several variants), %.1f passes instead of "
+                "%.0f, %lld of %lld variants leaf by leaf, %.3g GFLOP",
+                (long long)s->cuts, (long long)s->turns, (long long)s->shared_turns, s->passes,
+                s->passes_alone, (long long)s->apart, (long long)s->edits, s->flops / 1e9);
+    ats_verbose("memory: at most %.2f GiB planned%s, %lld evaluations in %lld blocks of rows%s",
+                (double)plan->peak_bytes / 1073741824.0, plan->by_head ? ", by key head" : "",
+                (long long)o->account.problems, (long long)o->account.blocks,
+                plan->read_ahead ? ", the next layer read ahead" : "");
+}
+
 static void print_timings(const ats_outcome *o)
 {
     ats_verbose("time: read %.2f s, build %.2f s, evaluate %.2f s, measure %.2f s, write %.2f s "
@@ -135,6 +149,7 @@ static ats_code report(const ats_args *args, const ats_plan *plan, const ats_out
     ats_code rc;
     ATS_TRY(ats_gates_judge(arena, plan, outcome, &verdict, err));
     ATS_TRY(ats_digest(arena, plan, outcome, &verdict, path, &summary, err));
+    print_work(plan, outcome);
     print_timings(outcome);
     if (ats_args_flag(args, "json")) {
         ATS_TRY(print_json(&summary, &verdict, err));

@@ -2,15 +2,23 @@
 
 #include <math.h>
 
+#include "base/memory.h"
+
 ats_code ats_session_open(const ats_args *args, ats_session *out, ats_err *err)
 {
     ats_session session = {0};
     const char *const *overrides, *const *captures;
     const int64_t n_overrides = ats_args_list(args, "set", &overrides);
     const int64_t n_captures = ats_args_list(args, "capture", &captures);
-    const ats_plan_options options = {
+    const char *memory = ats_args_value(args, "memory");
+    ats_plan_options options = {
         .captures = captures, .n_captures = n_captures, .backend = ats_args_value(args, "backend")};
     ats_code rc;
+    if (memory != NULL && !ats_memory_parse(memory, &options.memory))
+        return ats_fail(err, ATS_E_USAGE,
+                        "--memory %s: not a size; write a number of bytes with K, M, G or T, such "
+                        "as 512M or 2G",
+                        memory);
     ATS_TRY(ats_suite_load(args->operands[0], overrides, n_overrides, &session.suite, err));
     ATS_TRY(ats_plan_make(session.suite, &options, &session.plan, err));
     *out = session;

@@ -155,12 +155,16 @@ static ats_code search_layer(job *j, int64_t sample, int64_t l, ats_err *err)
     ats_group *groups = NULL;
     int64_t n_groups = 0, n_donors = 1;
     ats_code rc;
-    ATS_TRY(ats_tensors_get(&j->tensors, capture, chosen->index, layer, &donors[0].attention, err));
+    ats_tensor_want want = {.capture = capture,
+                            .sample = chosen->index,
+                            .layer = layer,
+                            .count = capture->layers[layer].n_kv_heads};
+    ATS_TRY(ats_tensors_get(&j->tensors, &want, &donors[0].attention, err));
     if (chosen->donor >= 0) {
         donors[1].sample = &capture->samples[chosen->donor];
         n_donors = 2;
-        ATS_TRY(
-            ats_tensors_get(&j->tensors, capture, chosen->donor, layer, &donors[1].attention, err));
+        want.sample = chosen->donor;
+        ATS_TRY(ats_tensors_get(&j->tensors, &want, &donors[1].attention, err));
     }
     for (int64_t g = 0; g < plan->curves.count; g++) {
         const ats_curve_group *group = &plan->curves.items[g];
@@ -179,6 +183,7 @@ static ats_code search_layer(job *j, int64_t sample, int64_t l, ats_err *err)
             ATS_TRY(ats_problem_make(&j->work, &capture->layers[layer], chosen->sample,
                                      donors[0].attention, groups[k].kv_head, &pick, &plan->axis,
                                      plan->suite->temperature, 1, &problem, err));
+            problem.memory = plan->workspace_limit;
             s.build =
                 ats_plan_build(plan, sample, l, group->variants[0], donors, n_donors, &j->work);
             s.build.kv_head = groups[k].kv_head;

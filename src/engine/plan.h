@@ -9,12 +9,14 @@
 
 #include "engine/curve.h"
 #include "engine/select.h"
+#include "kernels/share.h"
 #include "report/results.h"
 
 typedef struct ats_plan_options {
     const char *const *captures; /* globs that replace the suite's; NULL: the suite's */
     int64_t n_captures;
     const char *backend; /* NULL: the suite's */
+    int64_t memory;      /* bytes; 0: 80 % of what machine and control group leave */
 } ats_plan_options;
 
 /* sample x variant */
@@ -44,7 +46,15 @@ typedef struct ats_plan {
     int64_t rows;                    /* side rows of all cases, layers and key heads */
     int64_t distinct_shifts;         /* query moves other than 0, largest number in one sample */
     int64_t batch;      /* variants evaluated together: bounds memory, changes no bit */
-    int64_t peak_bytes; /* estimate */
+    int64_t memory;     /* bytes the run may use; 0: unknown, no limit */
+    bool memory_given, memory_of_group; /* by the caller; by a control group */
+    bool by_head;            /* tensors of one key head at a time: a layer does not fit */
+    bool read_ahead;         /* the next layer is read while one is evaluated */
+    int64_t workspace_bytes; /* of the backend, at most */
+    int64_t workspace_limit; /* what it may use; 0: no limit */
+    int64_t tensor_cache;    /* bytes of tensors kept beyond those in use */
+    int64_t peak_bytes;      /* of everything */
+    ats_share_sum share;     /* over samples, layers and key heads */
     double seconds;     /* estimate at ats_threads() */
 } ats_plan;
 

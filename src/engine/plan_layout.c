@@ -6,12 +6,58 @@
 
 typedef struct layout_job {
     ats_plan *plan;
-    ats_arena *arenas;    /* [ats_threads()] */
-    ats_plan_case *cases; /* [n_samples, n_variants] */
-    char (*reasons)[256]; /* [n_samples, n_variants] */
-    int64_t *rows;        /* [n_samples] side rows over layers and key heads */
-    int64_t *shifts;      /* [n_samples] distinct query moves */
+    ats_arena *arenas;     /* [ats_threads()] */
+    ats_plan_case *cases;  /* [n_samples, n_variants] */
+    char (*reasons)[256];  /* [n_samples, n_variants] */
+    int64_t *rows;         /* [n_samples] side rows over layers and key heads */
+    int64_t *shifts;       /* [n_samples] distinct query moves */
+    ats_share_sum *shares; /* [n_samples] over layers and key heads */
 } layout_job;
+
+/* The accounts of one sample, by layer. */
+typedef struct layer_shares {
+    ats_problem *problems; /* [n_layers] shapes */
+    ats_share *at;         /* [n_layers] */
+    int64_t *heads;        /* [n_layers] key heads that are evaluated */
+} layer_shares;
+
+static ats_code begin_shares(const ats_plan *plan, int64_t s, ats_arena *arena, layer_shares *out,
+                             ats_err *err)
+{
+    const ats_chosen *chosen = &plan->selection.samples[s];
+    const ats_capture *capture = plan->captures[chosen->capture];
+    const int64_t n = plan->selection.n_layers;
+    layer_shares shares;
+    ats_code rc;
+    ATS_TRY(ATS_NEW0(arena, n, &shares.problems, err));
+    ATS_TRY(ATS_NEW0(arena, n, &shares.at, err));
+    ATS_TRY(ATS_NEW0(arena, n, &shares.heads, err));
+    for (int64_t l = 0; l < n; l++) {
+        ats_group *groups = NULL;
+        ats_pick pick = {.n_probes = chosen->n_probes, .probes = chosen->probes};
+        ATS_TRY(ats_select_groups(arena, &plan->selection, l, &groups, &shares.heads[l], err));
+        for (int64_t g = 0; g < shares.heads[l]; g++)
+            if (groups[g].n_heads > pick.n_heads) pick.n_heads = groups[g].n_heads;
+        ATS_TRY(ats_problem_shape(arena, &capture->layers[plan->selection.layers[l]],
+                                  chosen->sample, &pick, &plan->axis, 1, plan->suite->top_k, false,
+                                  &shares.problems[l], err));
+        ATS_TRY(ats_share_begin(arena, &shares.problems[l], &shares.at[l], err));
+    }
+    *out = shares;
+out:
+    return rc;
+}
+
+/* A layout that changes nothing changes the queries once there are some. */
+static ats_code add_share(ats_share *share, const ats_edit *layout, ats_err *err)
+{
+    ats_share_edit look;
+    ats_edit edit = *layout;
+    ats_share_look(share->problem, &edit, &look);
+    const bool idle = look.hidden + look.values + look.turned + look.renewed + look.inserted == 0;
+    if (idle && edit.q == NULL) edit.q = share->problem->q;
+    return ats_share_add(share, &edit, err);
+}
 
 static ats_code place_error(const ats_suite *suite, const ats_variant *variant, ats_code code,
                             ats_err *err)
@@ -47,8 +93,10 @@ static ats_code layout_sample(void *ctx, int64_t s, int worker, ats_err *err)
     ats_donor donors[2] = {{.sample = chosen->sample}};
     if (chosen->donor >= 0) donors[1].sample = &capture->samples[chosen->donor];
     int64_t *seen = NULL;
+    layer_shares shares;
     ats_code rc;
     ats_arena_reset(mine);
+    ATS_TRY(begin_shares(plan, s, mine, &shares, err));
     ATS_TRY(ATS_NEW(mine, suite->n_variants, &seen, err));
     for (int64_t v = 0; v < suite->n_variants; v++) {
         const int64_t at = s * suite->n_variants + v;
@@ -72,9 +120,15 @@ static ats_code layout_sample(void *ctx, int64_t s, int worker, ats_err *err)
             out->dose = built.dose;
             if (built.edit.side.count > out->rows) out->rows = built.edit.side.count;
             job->rows[s] += built.edit.side.count * key_heads(plan, l);
+            ATS_TRY(add_share(&shares.at[l], &built.edit, err));
             note_shift(seen, &job->shifts[s], built.edit.query_delta);
         }
         if (ran == 0) out->reason = job->reasons[at];
+    }
+    for (int64_t l = 0; l < plan->selection.n_layers; l++) {
+        ats_share_sum sum;
+        ats_share_finish(&shares.at[l], &sum);
+        ats_share_sum_add(&sum, shares.heads[l], &job->shares[s]);
     }
     rc = ATS_OK;
 out:
@@ -119,12 +173,14 @@ ats_code ats_plan_layouts(ats_plan *plan, ats_err *err)
     ATS_TRY(ATS_NEW0(&plan->arena, plan->n_cases, &job.reasons, err));
     ATS_TRY(ATS_NEW0(&plan->arena, n_samples, &job.rows, err));
     ATS_TRY(ATS_NEW0(&plan->arena, n_samples, &job.shifts, err));
+    ATS_TRY(ATS_NEW0(&plan->arena, n_samples, &job.shares, err));
     for (int64_t c = 0; c < plan->n_cases; c++) job.cases[c].dose = NAN;
     ATS_TRY(ats_parallel_for(n_samples, layout_sample, &job, err));
     ATS_TRY(refuse_dead(plan, &job, err));
     plan->cases = job.cases;
     for (int64_t s = 0; s < n_samples; s++) {
         plan->rows += job.rows[s];
+        ats_share_sum_add(&job.shares[s], 1, &plan->share);
         if (job.shifts[s] > plan->distinct_shifts) plan->distinct_shifts = job.shifts[s];
     }
     for (int64_t c = 0; c < plan->n_cases; c++) plan->n_skipped += job.cases[c].reason != NULL;

@@ -5,8 +5,7 @@
 #include "engine/plan_private.h"
 #include "metrics/record.h"
 
-static const int64_t detail_limit = (int64_t)2 << 30;  /* bytes of an uncompressed result */
-static const int64_t batch_limit = (int64_t)192 << 20; /* bytes of recorder and edits */
+static const int64_t detail_limit = (int64_t)2 << 30; /* bytes of an uncompressed result */
 
 static const ats_layer *layer_at(const ats_plan *plan, int64_t l)
 {
@@ -142,49 +141,24 @@ static int64_t case_bytes(const ats_plan *plan)
     return plan->shape.n_heads * plan->shape.n_probes * width * 4 + rows * (d * 4 + 24) + 1024;
 }
 
-/* Bytes of the tensors of the largest sample and layer, taken as float32. */
-static int64_t tensor_bytes(const ats_plan *plan)
-{
-    int64_t most = 0;
-    for (int64_t s = 0; s < plan->selection.n_samples; s++)
-        for (int64_t l = 0; l < plan->selection.n_layers; l++) {
-            const ats_layer *layer = layer_at(plan, l);
-            const ats_sample *sample = plan->selection.samples[s].sample;
-            const int64_t d = layer->d_qk + layer->d_v;
-            const int64_t bytes =
-                4 * d * (layer->n_kv_heads * sample->n_keys + layer->n_q_heads * sample->n_probes);
-            if (bytes > most) most = bytes;
-        }
-    return most;
-}
-
 /* Three costs in processor seconds, measured on the nightly suite: an element of a side row made,
- * a multiply of a logit or value sum, a number recorded. Good to a factor of about two. */
+ * a multiply of a logit or value sum with what belongs to it, a number recorded. Good to a factor
+ * of about two. */
 static double estimate_seconds(const ats_plan *plan)
 {
-    const double per_element = 36e-9, per_multiply = 0.3e-9, per_number = 90e-9;
-    const int64_t n_layers = plan->selection.n_layers;
-    double multiplies = 0, elements = 0;
-    for (int64_t l = 0; l < n_layers; l++) {
+    const double per_element = 12e-9, per_multiply = 0.15e-9, per_number = 60e-9;
+    double elements = 0;
+    for (int64_t l = 0; l < plan->selection.n_layers; l++) {
         const ats_layer *layer = layer_at(plan, l);
-        const double d = (double)(layer->d_qk + layer->d_v);
-        const double side = (double)plan->rows / (double)n_layers;
-        const double share = (double)(layer->n_q_heads / layer->n_kv_heads);
-        elements += side * d;
-        multiplies += side * d * share * (double)plan->selection.n_probes;
-        for (int64_t s = 0; s < plan->selection.n_samples; s++) {
-            const ats_chosen *chosen = &plan->selection.samples[s];
-            const double rows = (double)(layer->n_q_heads * chosen->n_probes);
-            multiplies +=
-                rows * d * (double)chosen->sample->n_keys * (1 + 2 * (double)plan->distinct_shifts);
-        }
+        elements += (double)plan->rows / (double)plan->selection.n_layers *
+                    (double)(layer->d_qk + layer->d_v);
     }
     const double numbers = (double)plan->bytes_probe / 4;
-    return (elements * per_element + multiplies * per_multiply + numbers * per_number) /
+    return (elements * per_element + plan->share.flops / 2 * per_multiply + numbers * per_number) /
            (double)ats_threads();
 }
 
-ats_code ats_plan_sizes(ats_plan *plan, ats_err *err)
+ats_code ats_plan_sizes(ats_plan *plan, int64_t memory, ats_err *err)
 {
     const char *detail = plan->suite->detail;
     ats_code rc;
@@ -196,12 +170,7 @@ ats_code ats_plan_sizes(ats_plan *plan, ats_err *err)
     plan->bytes_head = result_bytes(plan, true);
     plan->detail_undecided = detail == NULL && plan->bytes_probe > detail_limit;
     plan->shape.detail_head = detail != NULL && strcmp(detail, "head") == 0;
-    const int64_t each = case_bytes(plan);
-    int64_t batch = batch_limit / each;
-    if (batch < 1) batch = 1;
-    if (batch > plan->suite->n_variants) batch = plan->suite->n_variants;
-    plan->batch = batch;
-    plan->peak_bytes = 3 * tensor_bytes(plan) + batch * each + ((int64_t)96 << 20);
+    ATS_TRY(ats_plan_memory(plan, memory, case_bytes(plan), err));
     plan->seconds = estimate_seconds(plan);
 out:
     return rc;

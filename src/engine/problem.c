@@ -168,11 +168,44 @@ static const void *head_rows(const void *tensor, ats_dtype dtype, int64_t head, 
     return (const char *)tensor + (size_t)(head * n * d) * ats_dtype_size(dtype);
 }
 
+ats_code ats_problem_shape(ats_arena *arena, const ats_layer *layer, const ats_sample *sample,
+                           const ats_pick *pick, const ats_span_axis *axis, double temperature,
+                           int64_t top_k, bool masked, ats_problem *out, ats_err *err)
+{
+    static const uint8_t nothing;
+    static const float *const no_bias;
+    static const float no_row;
+    ats_problem p = {
+        .contract = layer->contract,
+        .n_keys = sample->n_keys,
+        .d_qk = layer->d_qk,
+        .d_v = layer->d_v,
+        .key_pos = sample->position,
+        .n_rows = pick->n_heads * pick->n_probes,
+        .n_probes = pick->n_probes,
+        .q = &no_row,
+        .q_pos = sample->position,
+        .keep = masked ? &nothing : NULL,
+        .bias = masked ? &no_bias : NULL,
+        .sink = layer->sink != NULL ? &no_row : NULL,
+        .alibi_slope = layer->alibi_slope != NULL ? &no_row : NULL,
+        .key_segment = sample->segment,
+        .q_segment = sample->segment,
+        .n_regions = axis->count,
+        .top_k = top_k,
+    };
+    p.contract.temperature *= temperature;
+    const ats_code rc = make_regions(arena, sample, axis, &p.regions, err);
+    if (rc == ATS_OK) *out = p;
+    return rc;
+}
+
 ats_code ats_problem_make(ats_arena *arena, const ats_layer *layer, const ats_sample *sample,
                           const ats_attention *attention, int64_t kv_head, const ats_pick *pick,
                           const ats_span_axis *axis, double temperature, int64_t top_k,
                           ats_problem *out, ats_err *err)
 {
+    const int64_t held = kv_head - attention->first_kv_head;
     ats_problem p = {
         .contract = layer->contract,
         .n_keys = sample->n_keys,
@@ -180,8 +213,8 @@ ats_code ats_problem_make(ats_arena *arena, const ats_layer *layer, const ats_sa
         .d_v = layer->d_v,
         .k_dtype = attention->k_dtype,
         .v_dtype = attention->v_dtype,
-        .k = head_rows(attention->k, attention->k_dtype, kv_head, sample->n_keys, layer->d_qk),
-        .v = head_rows(attention->v, attention->v_dtype, kv_head, sample->n_keys, layer->d_v),
+        .k = head_rows(attention->k, attention->k_dtype, held, sample->n_keys, layer->d_qk),
+        .v = head_rows(attention->v, attention->v_dtype, held, sample->n_keys, layer->d_v),
         .key_pos = sample->position,
         .n_rows = pick->n_heads * pick->n_probes,
         .n_probes = pick->n_probes,

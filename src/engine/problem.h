@@ -40,6 +40,14 @@ typedef struct ats_pick {
     const int64_t *probes; /* probe indices of the sample */
 } ats_pick;
 
+/* The problem's sizes, contract and regions without tensors: for planning. Rows and masks point to
+ * where nothing is to be read. masked: the capture stores keep or bias. */
+ATS_MUST_CHECK ats_code ats_problem_shape(ats_arena *arena, const ats_layer *layer,
+                                          const ats_sample *sample, const ats_pick *pick,
+                                          const ats_span_axis *axis, double temperature,
+                                          int64_t top_k, bool masked, ats_problem *out,
+                                          ats_err *err);
+
 ATS_MUST_CHECK ats_code ats_problem_make(ats_arena *arena, const ats_layer *layer,
                                          const ats_sample *sample, const ats_attention *attention,
                                          int64_t kv_head, const ats_pick *pick,

@@ -10,8 +10,6 @@
 #include "engine/interrupt.h"
 #include "engine/run_private.h"
 
-static const size_t tensor_budget = (size_t)192 << 20; /* bytes kept for later donors */
-
 typedef struct run {
     const ats_plan *plan;
     ats_outcome *outcome;
@@ -25,6 +23,7 @@ typedef struct run {
     ats_block *blocks;       /* [2 * n_metrics + 3] */
     double *measured;        /* [ats_threads()] */
     case_state *cases;       /* [n_samples, n_variants] */
+    pthread_mutex_t io;      /* held while HDF5 is used */
     ats_err first_failure;
     int64_t done;
 } run;
@@ -77,7 +76,8 @@ static ats_code start(run *r, const char *path, ats_err *err)
 {
     const ats_plan *plan = r->plan;
     ats_code rc;
-    r->tensors.budget = tensor_budget;
+    r->tensors.budget = (size_t)plan->tensor_cache;
+    r->tensors.io = &r->io;
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->workers, err));
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->caches, err));
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->measured, err));
@@ -140,9 +140,55 @@ static ats_code head_w_o(run *r, const ats_layer *layer, evaluation *work, ats_e
     return ATS_OK;
 }
 
+/* Key heads [first, first + count) of the sample and of its donor in a layer. */
+static int wanted(const ats_plan *plan, int64_t s, int64_t l, int64_t first, int64_t count,
+                  ats_tensor_want out[2])
+{
+    const ats_chosen *chosen = &plan->selection.samples[s];
+    out[0] = (ats_tensor_want){.capture = plan->captures[chosen->capture],
+                               .sample = chosen->index,
+                               .layer = plan->selection.layers[l],
+                               .first = first,
+                               .count = count};
+    out[1] = out[0];
+    out[1].sample = chosen->donor;
+    return chosen->donor >= 0 ? 2 : 1;
+}
+
+static int64_t key_heads(const ats_plan *plan, int64_t l)
+{
+    return plan->captures[0]->layers[plan->selection.layers[l]].n_kv_heads;
+}
+
+static ats_code load(run *r, int64_t first, int64_t count, evaluation *work, ats_err *err)
+{
+    const double t = ats_clock();
+    ats_tensor_want want[2];
+    ats_code rc = ATS_OK;
+    work->n_donors = wanted(r->plan, work->sample, work->layer, first, count, want);
+    for (int64_t i = 0; i < work->n_donors; i++) {
+        work->donors[i].sample = &want[i].capture->samples[want[i].sample];
+        ATS_TRY(ats_tensors_get(&r->tensors, &want[i], &work->donors[i].attention, err));
+    }
+    r->outcome->read += ats_clock() - t;
+out:
+    return rc;
+}
+
+/* The next layer, or the next sample's first one, is read while this one is evaluated. */
+static void read_ahead(run *r, int64_t s, int64_t l)
+{
+    ats_tensor_want want[2];
+    const int64_t next_l = l + 1 < r->plan->selection.n_layers ? l + 1 : 0;
+    const int64_t next_s = next_l > 0 ? s : s + 1;
+    if (!r->plan->read_ahead || next_s >= r->plan->selection.n_samples) return;
+    const int n = wanted(r->plan, next_s, next_l, 0, key_heads(r->plan, next_l), want);
+    ats_tensors_ahead(&r->tensors, want, n);
+}
+
 /* One key head: problem, edits, statistics. */
-static ats_code run_group(run *r, evaluation *work, const ats_attention *attention,
-                          const ats_group *group, case_state *cases, ats_err *err)
+static ats_code run_group(run *r, evaluation *work, const ats_group *group, case_state *cases,
+                          ats_err *err)
 {
     const ats_plan *plan = r->plan;
     const ats_chosen *chosen = &plan->selection.samples[work->sample];
@@ -155,13 +201,17 @@ static ats_code run_group(run *r, evaluation *work, const ats_attention *attenti
     for (int w = 0; w < ats_threads(); w++) ats_arena_reset(&r->workers[w]);
     work->group = group;
     work->problem = &problem;
+    if (plan->by_head) ATS_TRY(load(r, group->kv_head, 1, work, err));
     const double t0 = ats_clock();
     ATS_TRY(head_w_o(r, layer, work, err));
-    ATS_TRY(ats_problem_make(&r->group, layer, chosen->sample, attention, group->kv_head, &pick,
-                             &plan->axis, plan->suite->temperature, plan->suite->top_k, &problem,
-                             err));
+    ATS_TRY(ats_problem_make(&r->group, layer, chosen->sample, work->donors[0].attention,
+                             group->kv_head, &pick, &plan->axis, plan->suite->temperature,
+                             plan->suite->top_k, &problem, err));
+    problem.memory = plan->workspace_limit;
+    problem.account = &r->outcome->account;
     ATS_TRY(plan->backend->supports(&problem, err));
     ATS_TRY(ats_run_build(work, cases, &r->group, err));
+    ATS_TRY(ats_run_share(work, &r->group, &r->outcome->share, err));
     const double t1 = ats_clock();
     ATS_TRY(ats_run_evaluate(work, cases, err));
     r->outcome->build += t1 - t0;
@@ -171,45 +221,25 @@ out:
 }
 
 /* All key heads of one batch of variants in one layer, then its place in the file. */
-static ats_code run_batch(run *r, evaluation *work, const ats_attention *attention,
-                          const ats_group *groups, int64_t n_groups, ats_err *err)
+static ats_code run_batch(run *r, evaluation *work, const ats_group *groups, int64_t n_groups,
+                          ats_err *err)
 {
     case_state *cases = r->cases + work->sample * r->plan->suite->n_variants + work->first;
     ats_code rc = ATS_OK;
     ats_recorder_clear(&r->recorder);
-    for (int64_t g = 0; g < n_groups; g++)
-        ATS_TRY(run_group(r, work, attention, &groups[g], cases, err));
+    for (int64_t g = 0; g < n_groups; g++) ATS_TRY(run_group(r, work, &groups[g], cases, err));
     for (int64_t i = 0; i < work->count; i++) cases[i].undefined += r->recorder.undefined[i];
     ats_tables_take(&r->outcome->tables, r->plan, &r->recorder, work->sample, work->layer,
                     work->first, work->count);
     const double t = ats_clock();
-    ATS_TRY(write_batch(r, work, err));
+    pthread_mutex_lock(&r->io);
+    rc = write_batch(r, work, err);
+    pthread_mutex_unlock(&r->io);
+    ATS_TRY(rc);
     r->outcome->write += ats_clock() - t;
     r->done += work->count;
     ats_progress(r->done, r->plan->n_cases * r->plan->selection.n_layers, "cases x layers",
                  r->plan->backend->name);
-out:
-    return rc;
-}
-
-/* Tensors of the sample and of its donor. */
-static ats_code load(run *r, int64_t s, int64_t l, evaluation *work, ats_err *err)
-{
-    const ats_chosen *chosen = &r->plan->selection.samples[s];
-    const ats_capture *capture = r->plan->captures[chosen->capture];
-    const int64_t layer = r->plan->selection.layers[l];
-    const double t = ats_clock();
-    ats_code rc;
-    work->n_donors = chosen->donor >= 0 ? 2 : 1;
-    work->donors[0].sample = chosen->sample;
-    ATS_TRY(ats_tensors_get(&r->tensors, capture, chosen->index, layer, &work->donors[0].attention,
-                            err));
-    if (chosen->donor >= 0) {
-        work->donors[1].sample = &capture->samples[chosen->donor];
-        ATS_TRY(ats_tensors_get(&r->tensors, capture, chosen->donor, layer,
-                                &work->donors[1].attention, err));
-    }
-    r->outcome->read += ats_clock() - t;
 out:
     return rc;
 }
@@ -230,11 +260,12 @@ static ats_code run_layer(run *r, int64_t s, int64_t l, ats_err *err)
     ats_code rc;
     r->recorder.shape.d_v = r->plan->captures[0]->layers[r->plan->selection.layers[l]].d_v;
     ATS_TRY(ats_select_groups(&arena, &r->plan->selection, l, &groups, &n_groups, err));
-    ATS_TRY(load(r, s, l, &work, err));
+    if (!r->plan->by_head) ATS_TRY(load(r, 0, key_heads(r->plan, l), &work, err));
+    read_ahead(r, s, l);
     for (work.first = 0; work.first < r->plan->suite->n_variants; work.first += r->plan->batch) {
         work.count = r->plan->suite->n_variants - work.first;
         if (work.count > r->plan->batch) work.count = r->plan->batch;
-        ATS_TRY(run_batch(r, &work, work.donors[0].attention, groups, n_groups, err));
+        ATS_TRY(run_batch(r, &work, groups, n_groups, err));
     }
 out:
     ats_arena_fini(&arena);
@@ -365,12 +396,13 @@ ats_code ats_run(const ats_plan *plan, const char *path, ats_outcome *out, ats_e
                         plan->suite->path, (double)plan->bytes_probe / 1073741824.0,
                         (double)plan->bytes_head / 1073741824.0);
     ats_outcome outcome = {.n_cases = 0};
-    run r = {.plan = plan, .outcome = &outcome};
+    run r = {.plan = plan, .outcome = &outcome, .io = PTHREAD_MUTEX_INITIALIZER};
     const double t = ats_clock();
     ats_interrupt_watch();
     ats_code rc = run_all(&r, path, err);
     ats_interrupt_unwatch();
     ats_progress(0, 0, "", "");
+    ats_tensors_fini(&r.tensors);
     if (r.results != NULL) ats_results_abort(r.results);
     for (int w = 0; w < ats_threads(); w++) {
         if (r.measured != NULL) outcome.measure += r.measured[w] / ats_threads();
@@ -378,7 +410,6 @@ ats_code ats_run(const ats_plan *plan, const char *path, ats_outcome *out, ats_e
         if (r.caches != NULL) ats_build_cache_fini(&r.caches[w]);
     }
     outcome.evaluate -= outcome.measure;
-    ats_tensors_fini(&r.tensors);
     ats_arena_fini(&r.group);
     ats_arena_fini(&r.arena);
     outcome.total = ats_clock() - t;

@@ -26,6 +26,8 @@ typedef struct ats_outcome {
     ats_tables tables;     /* probe means of the gates' variables and the target */
     ats_curves curves;     /* count 0: the suite has no doses, or no target */
     int64_t n_ok, n_skipped, n_failed, n_undefined;
+    ats_account account; /* what the backend did */
+    ats_share_sum share; /* what its batches shared */
     double read, build, evaluate, measure, write,
         total; /* seconds; measure is CPU time / threads */
 } ats_outcome;

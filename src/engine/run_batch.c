@@ -178,6 +178,21 @@ static ats_code evaluate_apart(evaluation *work, case_state *cases, ats_err *err
     return ATS_OK;
 }
 
+/* The account of the edits that really run. */
+ats_code ats_run_share(const evaluation *work, ats_arena *arena, ats_share_sum *sum, ats_err *err)
+{
+    ats_share share;
+    ats_share_sum one;
+    ats_code rc;
+    ATS_TRY(ats_share_begin(arena, work->problem, &share, err));
+    for (int64_t e = 0; e < work->n_edits; e++)
+        ATS_TRY(ats_share_add(&share, &work->edits[e], err));
+    ats_share_finish(&share, &one);
+    ats_share_sum_add(&one, 1, sum);
+out:
+    return rc;
+}
+
 ats_code ats_run_evaluate(evaluation *work, case_state *cases, ats_err *err)
 {
     ats_err first = {.code = ATS_OK};

@@ -42,6 +42,9 @@ typedef struct evaluation {
 /* Builds the edits of a batch in parallel; failures are kept beside them. */
 ATS_MUST_CHECK ats_code ats_run_build(evaluation *work, case_state *cases, ats_arena *arena,
                                       ats_err *err);
+/* Adds what the batch's edits can share to sum. */
+ATS_MUST_CHECK ats_code ats_run_share(const evaluation *work, ats_arena *arena, ats_share_sum *sum,
+                                      ats_err *err);
 /* Evaluates and records; a variant that fails alone is marked in cases and left out. */
 ATS_MUST_CHECK ats_code ats_run_evaluate(evaluation *work, case_state *cases, ats_err *err);
 

@@ -6,12 +6,13 @@ static void drop(ats_tensor_slot *slot)
     *slot = (ats_tensor_slot){0};
 }
 
-static ats_tensor_slot *find(ats_tensors *tensors, const ats_capture *capture, int64_t sample,
-                             int64_t layer)
+static ats_tensor_slot *find(ats_tensors *tensors, const ats_tensor_want *want)
 {
     for (int i = 0; i < ATS_TENSOR_SLOTS; i++) {
         ats_tensor_slot *slot = &tensors->slots[i];
-        if (slot->capture == capture && slot->sample == sample && slot->layer == layer) return slot;
+        if (slot->capture == want->capture && slot->sample == want->sample &&
+            slot->layer == want->layer && slot->first == want->first && slot->count == want->count)
+            return slot;
     }
     return NULL;
 }
@@ -37,17 +38,75 @@ static ats_tensor_slot *make_room(ats_tensors *tensors)
     }
 }
 
-ats_code ats_tensors_get(ats_tensors *tensors, const ats_capture *capture, int64_t sample,
-                         int64_t layer, const ats_attention **out, ats_err *err)
+static ats_code load(const ats_tensor_want *want, ats_attention *out, ats_err *err)
 {
-    ats_tensor_slot *slot = find(tensors, capture, sample, layer);
+    return ats_attention_load_heads(want->capture, want->sample, want->layer, want->first,
+                                    want->count, out, err);
+}
+
+static ats_tensor_slot *put(ats_tensors *tensors, const ats_tensor_want *want,
+                            const ats_attention *attention)
+{
+    ats_tensor_slot *slot = make_room(tensors);
+    *slot = (ats_tensor_slot){.capture = want->capture,
+                              .sample = want->sample,
+                              .layer = want->layer,
+                              .first = want->first,
+                              .count = want->count,
+                              .stamp = ++tensors->clock,
+                              .attention = *attention};
+    return slot;
+}
+
+/* A failure is found again, and said, by the get that needs the tensors. */
+static void *read_ahead(void *ctx)
+{
+    ats_tensors *tensors = ctx;
+    ats_err unsaid;
+    for (int i = 0; i < tensors->n_ahead; i++) {
+        pthread_mutex_lock(tensors->io);
+        tensors->loaded[i] = load(&tensors->want[i], &tensors->ahead[i], &unsaid) == ATS_OK;
+        pthread_mutex_unlock(tensors->io);
+    }
+    return NULL;
+}
+
+/* Waits for the thread and takes what it has. */
+static void settle(ats_tensors *tensors)
+{
+    if (!tensors->reading) return;
+    pthread_join(tensors->thread, NULL);
+    tensors->reading = false;
+    for (int i = 0; i < tensors->n_ahead; i++)
+        if (tensors->loaded[i]) put(tensors, &tensors->want[i], &tensors->ahead[i]);
+    tensors->n_ahead = 0;
+}
+
+void ats_tensors_ahead(ats_tensors *tensors, const ats_tensor_want *want, int count)
+{
+    settle(tensors);
+    for (int i = 0; i < count && i < 2; i++) {
+        if (find(tensors, &want[i]) != NULL) continue;
+        tensors->loaded[tensors->n_ahead] = false;
+        tensors->want[tensors->n_ahead++] = want[i];
+    }
+    if (tensors->n_ahead == 0) return;
+    tensors->reading = pthread_create(&tensors->thread, NULL, read_ahead, tensors) == 0;
+    if (!tensors->reading) tensors->n_ahead = 0;
+}
+
+ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_want *want,
+                         const ats_attention **out, ats_err *err)
+{
+    settle(tensors);
+    ats_tensor_slot *slot = find(tensors, want);
     if (slot == NULL) {
-        slot = make_room(tensors);
-        ats_code rc = ats_attention_load(capture, sample, layer, &slot->attention, err);
+        ats_attention attention = {.bytes = 0};
+        /* Before loading: there must never be more in memory than was planned. */
+        make_room(tensors);
+        const ats_code rc = load(want, &attention, err);
         if (rc != ATS_OK) return rc;
-        slot->capture = capture;
-        slot->sample = sample;
-        slot->layer = layer;
+        slot = put(tensors, want, &attention);
     }
     slot->stamp = ++tensors->clock;
     *out = &slot->attention;
@@ -56,6 +115,7 @@ ats_code ats_tensors_get(ats_tensors *tensors, const ats_capture *capture, int64
 
 void ats_tensors_fini(ats_tensors *tensors)
 {
+    settle(tensors);
     for (int i = 0; i < ATS_TENSOR_SLOTS; i++)
         if (tensors->slots[i].capture != NULL) drop(&tensors->slots[i]);
 }

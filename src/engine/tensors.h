@@ -3,6 +3,8 @@
 #ifndef ATS_ENGINE_TENSORS_H
 #define ATS_ENGINE_TENSORS_H
 
+#include <pthread.h>
+
 #include "capture/capture.h"
 
 enum { ATS_TENSOR_SLOTS = 16 };
@@ -10,20 +12,37 @@ enum { ATS_TENSOR_SLOTS = 16 };
 typedef struct ats_tensor_slot {
     const ats_capture *capture; /* NULL: empty */
     int64_t sample, layer;
-    int64_t stamp; /* of the last use */
+    int64_t first, count; /* key heads */
+    int64_t stamp;        /* of the last use */
     ats_attention attention;
 } ats_tensor_slot;
+
+/* What to have ready. */
+typedef struct ats_tensor_want {
+    const ats_capture *capture;
+    int64_t sample, layer, first, count;
+} ats_tensor_want;
 
 typedef struct ats_tensors {
     size_t budget; /* bytes to keep beyond the pair in use */
     int64_t clock;
     ats_tensor_slot slots[ATS_TENSOR_SLOTS];
+    /* What a thread is loading meanwhile; HDF5 is used by the holder of `io` alone. */
+    pthread_mutex_t *io;
+    pthread_t thread;
+    bool reading;
+    int n_ahead;
+    ats_tensor_want want[2];
+    ats_attention ahead[2];
+    bool loaded[2];
 } ats_tensors;
 
 /* Tensors of a sample and layer (indices into the capture). The two latest stay valid. */
-ATS_MUST_CHECK ats_code ats_tensors_get(ats_tensors *tensors, const ats_capture *capture,
-                                        int64_t sample, int64_t layer, const ats_attention **out,
-                                        ats_err *err);
+ATS_MUST_CHECK ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_want *want,
+                                        const ats_attention **out, ats_err *err);
+/* Starts to load what a later get will ask for, as far as it is not there; errors wait for that
+ * get. tensors->io must be set. */
+void ats_tensors_ahead(ats_tensors *tensors, const ats_tensor_want *want, int count);
 void ats_tensors_fini(ats_tensors *tensors);
 
 #endif

@@ -34,13 +34,7 @@ typedef struct ats_region {
 /* What evaluations did, for reports; a backend adds to it. */
 typedef struct ats_account {
     int64_t problems, variants;
-    int64_t apart;             /* variants that went through their keys leaf by leaf */
-    int64_t tiles;             /* row tiles */
-    int64_t turns_shared;      /* turns computed once for several variants */
-    int64_t states_taken;      /* segment states that variants took from the base or a shared turn */
-    int64_t states_made;       /* those they computed */
-    double flops, flops_alone; /* done; of one pass per variant */
-    double bytes;              /* of keys and values read */
+    int64_t blocks; /* of rows that were evaluated by themselves; as many as problems: nothing split */
 } ats_account;
 
 typedef struct ats_problem {

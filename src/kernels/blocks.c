@@ -143,6 +143,11 @@ ats_code ats_blocks_evaluate(const ats_problem *p, const ats_edit *variants, int
                              void *ctx, ats_err *err)
 {
     if (p->memory > 0 && blocks->bytes > (size_t)p->memory) return refuse(p, blocks, err);
+    if (p->account != NULL) {
+        p->account->problems++;
+        p->account->variants += n_variants;
+        p->account->blocks += (p->n_rows + blocks->rows - 1) / blocks->rows;
+    }
     if (blocks->rows >= p->n_rows)
         return evaluate(p, variants, n_variants, blocks->workers, emit, ctx, err);
     ats_problem block;

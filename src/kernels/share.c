@@ -231,3 +231,20 @@ void ats_share_finish(const ats_share *share, ats_share_sum *out)
     sum.bytes = (n + turned + (double)share->own_values) * row_bytes;
     *out = sum;
 }
+
+void ats_share_sum_add(const ats_share_sum *one, int64_t times, ats_share_sum *sum)
+{
+    const double n = (double)times;
+    sum->edits += times * one->edits;
+    sum->apart += times * one->apart;
+    sum->cuts += times * one->cuts;
+    sum->touched += times * one->touched;
+    sum->inserted += times * one->inserted;
+    sum->turns += times * one->turns;
+    sum->shared_turns += times * one->shared_turns;
+    sum->states += times * one->states;
+    sum->passes += n * one->passes;
+    sum->passes_alone += n * one->passes_alone;
+    sum->flops += n * one->flops;
+    sum->bytes += n * one->bytes;
+}

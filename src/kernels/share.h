@@ -83,5 +83,7 @@ ATS_MUST_CHECK ats_code ats_share_add(ats_share *share, const ats_edit *edit, at
 /* May it pay to compute a turn once and keep its logits? */
 bool ats_share_pays(const ats_share_turn *turn);
 void ats_share_finish(const ats_share *share, ats_share_sum *out);
+/* sum += times one: cuts and turns of different problems are different ones. */
+void ats_share_sum_add(const ats_share_sum *one, int64_t times, ats_share_sum *sum);
 
 #endif

@@ -27,10 +27,12 @@ typedef struct fixture {
 
 static fixture f;
 
+static int64_t memory; /* of the next plan, 0: as much as there is */
+
 static void open_suite(const char *text, const char *backend)
 {
     ats_err err = {.code = ATS_OK};
-    const ats_plan_options options = {.backend = backend};
+    const ats_plan_options options = {.backend = backend, .memory = memory};
     assert_ok(ats_suite_parse("suite.yaml", text, NULL, 0, &f.suite, &err), &err);
     assert_ok(ats_plan_make(f.suite, &options, &f.plan, &err), &err);
 }
@@ -130,6 +132,40 @@ static void threads_and_batches_change_no_bit(void **state)
     f.plan->batch = 3;
     run_to(1);
     compare_all(0);
+}
+
+/* RC-16: single key heads, rows in blocks and reading ahead change no bit of a number; what cannot
+ * fit is refused with the number that would. */
+static void memory_changes_no_bit(void **state)
+{
+    (void)state;
+    memory = 0;
+    open_suite(SUITE, "cpu");
+    assert_false(f.plan->by_head);
+    assert_true(f.plan->read_ahead);
+    run_to(0);
+    const int64_t least = f.plan->peak_bytes - f.plan->workspace_bytes;
+    close_suite();
+    ats_suite *suite = NULL;
+    ats_plan *plan = NULL;
+    ats_err err = {.code = ATS_OK};
+    const ats_plan_options options = {.backend = "cpu", .memory = 1000000};
+    assert_ok(ats_suite_parse("suite.yaml", SUITE, NULL, 0, &suite, &err), &err);
+    assert_int_equal(ats_plan_make(suite, &options, &plan, &err), ATS_E_MEMORY);
+    assert_says(err.text, "--memory", "key head", "probes");
+    const char *needed = strstr(err.text, "Give --memory ");
+    assert_non_null(needed);
+    memory = strtoll(needed + strlen("Give --memory "), NULL, 10) << 20;
+    assert_true(memory > 1000000 && memory <= least + (1 << 20));
+    ats_suite_free(suite);
+    open_suite(SUITE, "cpu");
+    f.plan->batch = 1;
+    assert_true(f.plan->peak_bytes <= memory);
+    f.plan->by_head = true;
+    f.plan->read_ahead = false;
+    run_to(1);
+    compare_all(0);
+    memory = 0;
 }
 
 static void the_fast_backend_writes_what_the_reference_does(void **state)
@@ -235,6 +271,7 @@ int main(void)
     signal(SIGTERM, ignore_signal);
     const struct CMUnitTest tests[] = {
         TEST(threads_and_batches_change_no_bit),
+        TEST(memory_changes_no_bit),
         TEST(the_fast_backend_writes_what_the_reference_does),
         TEST(the_file_obeys_the_overlay_law),
         TEST(an_interrupted_run_leaves_nothing),
