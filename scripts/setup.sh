@@ -15,6 +15,17 @@ tests=(libcmocka-dev python3 python3-pytest python3-numpy python3-h5py python3-x
 packages=("${build[@]}")
 if [[ "${1:-}" == --tests ]]; then packages+=("${tests[@]}"); fi
 
+# nvcc without its disassembler: the tests of the compiled GPU module need cuobjdump and nvdisasm.
+tools=$(cd "$(dirname "$0")/.." && pwd)/build/cuda-tools
+nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
+if [[ "${1:-}" == --tests && -n $nvcc && ! -x $(dirname "$nvcc")/cuobjdump && ! -d $tools/nvidia ]] &&
+    ! command -v cuobjdump >/dev/null; then
+    echo "setup: installing cuobjdump and nvdisasm from PyPI into $tools"
+    /usr/bin/python3 -m pip install -q --no-deps --target "$tools" nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm &&
+        chmod +x "$tools"/nvidia/cu*/bin/* ||
+        echo "setup: that failed; the compiled GPU module is not looked into" >&2
+fi
+
 missing=()
 for package in "${packages[@]}"; do
     [[ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)" == installed ]] ||

@@ -152,6 +152,40 @@ __device__ inline void finish_tile(const pass_args &args, const piece_args &piec
         }
 }
 
+// The same for a full tile of a plain contract (scale and temperature alone), every key legal.
+template <int KEYS>
+__device__ inline void finish_plain_tile(const pass_args &args, const piece_args &piece,
+                                         const view_args &view, row_pair<KEYS> &rows, int first_row,
+                                         int first_key, float (&s)[KEYS / 8][4], float (&top)[2])
+{
+    const int lane = threadIdx.x % 32, key = first_key + lane % 4 * 2;
+    const float *log_norm = piece.log_norm + key;
+    const float factor[2] = {rows.row[0].scale * view.inverse_temperature,
+                             rows.row[1].scale * view.inverse_temperature};
+#pragma unroll
+    for (int j = 0; j < KEYS / 8; j++)
+#pragma unroll
+        for (int c = 0; c < 2; c++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const float x = s[j][r * 2 + c] * factor[r];
+                s[j][r * 2 + c] = x;
+                top[r] = fmaxf(top[r], x);
+                rows.sums[r].mc = fmaxf(rows.sums[r].mc, x + log_norm[j * 8 + c]);
+            }
+    if (piece.z == nullptr) return;
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        const int row = first_row + r * 8;
+        float *z = piece.z + int64_t(key) * args.lanes + row;
+        if (row >= args.lanes) continue;
+#pragma unroll
+        for (int j = 0; j < KEYS / 8; j++)
+#pragma unroll
+            for (int c = 0; c < 2; c++) z[int64_t(j * 8 + c) * args.lanes] = s[j][r * 2 + c];
+    }
+}
+
 // Moves the sums of one row to a new maximum; returns the factor.
 __device__ inline float raise_maximum(row_sums &s, float top)
 {
@@ -266,6 +300,8 @@ template <class T, int DV> __global__ void __launch_bounds__(256) pass_mma(pass_
     }
     const bool masked = !__all_sync(
         0xffffffffu, sees_all(rows.row[0], piece) && sees_all(rows.row[1], piece));
+    const bool plain =
+        !masked && args.softcap == 0 && args.slope == nullptr && piece.plane == nullptr;
 
     const int q_stride = args.k_pitch + PAD, v_stride = args.v_pitch + PAD;
     T *q_hi = reinterpret_cast<T *>(shared), *q_lo = q_hi + block_rows * q_stride;
@@ -304,7 +340,10 @@ template <class T, int DV> __global__ void __launch_bounds__(256) pass_mma(pass_
         multiply_keys<T, KEYS>(s, q_hi + warp * ROWS * q_stride, k_tile, args.k_pitch);
         if (view.q_lo != nullptr)
             multiply_keys<T, KEYS>(s, q_lo + warp * ROWS * q_stride, k_tile, args.k_pitch);
-        finish_tile<KEYS>(args, piece, view, rows, first_row, tile * KEYS, masked, s, top);
+        if (plain && (tile + 1) * KEYS <= piece.keys)
+            finish_plain_tile<KEYS>(args, piece, view, rows, first_row, tile * KEYS, s, top);
+        else
+            finish_tile<KEYS>(args, piece, view, rows, first_row, tile * KEYS, masked, s, top);
         const float f0 = raise_maximum(rows.sums[0], quad_max(top[0]));
         const float f1 = raise_maximum(rows.sums[1], quad_max(top[1]));
         weigh_tile<KEYS>(piece, rows, tile * KEYS, s);
