@@ -347,11 +347,18 @@ def _weights_hash(model: Any) -> str:
     return ("sampled:" if total > HASHED_WHOLE else "") + digest.hexdigest()
 
 
+_hashes: dict[int, tuple[Any, str]] = {}
+
+
 def _tokenizer_hash(tokenizer: Any) -> str:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return ""
-    return hashlib.blake2b(backend.to_str().encode(), digest_size=16).hexdigest()
+    if id(tokenizer) not in _hashes:  # a large vocabulary takes a second
+        _hashes.clear()
+        _hashes[id(tokenizer)] = tokenizer, hashlib.blake2b(backend.to_str().encode(),
+                                                            digest_size=16).hexdigest()
+    return _hashes[id(tokenizer)][1]
 
 
 def _fingerprint(header: Mapping[str, str], samples: Sequence[Sample], wanted: set[int] | None,

@@ -90,7 +90,7 @@ def run(suite: str | os.PathLike[str], output: str | os.PathLike[str], *, strict
 
 def compare(base: str | os.PathLike[str], candidate: str | os.PathLike[str], *, strict: bool = False,
             **options: Any) -> dict[str, Any]:
-    """`attnstress compare BASE CANDIDATE --format json` as a dictionary; `verdict_status` is the exit
+    """`attnstress compare BASE CANDIDATE --format json` as a dictionary; `exit_status` is the exit
     status. A regression (1) or an open verdict (2) is data unless strict=True."""
     options = {"format": "json", **options}
     done = call("compare", base, candidate, *_options(options), check=False)
@@ -102,7 +102,7 @@ def compare(base: str | os.PathLike[str], candidate: str | os.PathLike[str], *, 
     except json.JSONDecodeError as fault:
         raise InternalError(f"attnstress compare did not print JSON: {done.stdout[:200]!r}") from fault
     found = found if isinstance(found, dict) else {"rows": found}
-    return {**found, "verdict_status": done.returncode}
+    return {**found, "exit_status": done.returncode}
 
 
 def verify(capture: str | os.PathLike[str], **options: Any) -> dict[str, Any]:
