@@ -118,6 +118,7 @@ static ats_code compare(ats_compare_state *s, ats_err *err)
     ats_compare_resamples *resamples = NULL;
     ats_code rc;
     ATS_TRY(ats_compare_open(s, err));
+    ATS_TRY(ats_compare_pair_up(s, err));
     ATS_TRY(ats_compare_read(s, err));
     ATS_TRY(ATS_NEW0(s->arena, out->n_gates + out->n_what, &s->rows, err));
     out->rows = s->rows;

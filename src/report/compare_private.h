@@ -54,9 +54,11 @@ typedef struct ats_compare_state {
 
 enum { ATS_COMPARE_FINDINGS = 1000, ATS_COMPARE_WORST = 10 };
 
-/* compare_open.c */
+/* compare_open.c: coordinates and attributes of both files. */
 ATS_MUST_CHECK ats_code ats_compare_open(ats_compare_state *s, ats_err *err);
 void ats_compare_close(ats_compare_state *s);
+/* compare_pair.c: comparable or refused with a list; pairs, clusters, findings, the head. */
+ATS_MUST_CHECK ats_code ats_compare_pair_up(ats_compare_state *s, ats_err *err);
 /* Counts the finding, keeps it while there is room, looks whether it is allowed. */
 ATS_MUST_CHECK ats_code ats_compare_find(ats_compare_state *s, ats_finding_kind kind,
                                          const char *sample, const char *variant, int64_t count,
