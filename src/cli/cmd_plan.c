@@ -104,11 +104,12 @@ static void print_share(const ats_plan *plan)
 {
     const ats_share_sum *s = &plan->share;
     char text[32];
-    printf("cuts %lld, turns of the queries %lld, %lld of them shared by variants\n",
-           (long long)s->cuts, (long long)s->turns, (long long)s->shared_turns);
-    printf("passes %.1f, %.1f less than one a variant (%.0f); %lld of %lld variants leaf by leaf\n",
-           s->passes, s->passes_alone - s->passes, s->passes_alone, (long long)s->apart,
-           (long long)s->edits);
+    printf("cuts %lld, turns of the queries %lld, %lld of them in several variants\n",
+           (long long)s->cuts, (long long)s->turns, (long long)s->common_turns);
+    printf(
+        "passes %.1f, %.1f less than one a variant (%.0f); %lld of %lld variants touch most keys\n",
+        s->passes, s->passes_alone - s->passes, s->passes_alone, (long long)s->apart,
+        (long long)s->edits);
     printf("%.3g multiplications, %s of keys and values read\n", s->flops / 2,
            ats_human_bytes((int64_t)s->bytes, text, sizeof text));
 }
@@ -131,9 +132,9 @@ static json_t *json_share(const ats_plan *plan)
 {
     const ats_share_sum *s = &plan->share;
     return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f, s:f, s:f}", "variants",
-                     (json_int_t)s->edits, "leaf_by_leaf", (json_int_t)s->apart, "cuts",
-                     (json_int_t)s->cuts, "turns", (json_int_t)s->turns, "shared_turns",
-                     (json_int_t)s->shared_turns, "touched_keys", (json_int_t)s->touched, "passes",
+                     (json_int_t)s->edits, "touch_most", (json_int_t)s->apart, "cuts",
+                     (json_int_t)s->cuts, "turns", (json_int_t)s->turns, "common_turns",
+                     (json_int_t)s->common_turns, "touched_keys", (json_int_t)s->touched, "passes",
                      s->passes, "passes_saved", s->passes_alone - s->passes, "flops", s->flops,
                      "bytes_read", s->bytes);
 }

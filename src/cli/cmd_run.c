@@ -121,9 +121,9 @@ static ats_code print_json(const ats_summary *s, const ats_verdict *verdict, ats
 static void print_work(const ats_plan *plan, const ats_outcome *o)
 {
     const ats_share_sum *s = &o->share;
-    ats_verbose("shared: %lld cuts, %lld turns (%lld for several variants), %.1f passes instead of "
-                "%.0f, %lld of %lld variants leaf by leaf, %.3g GFLOP",
-                (long long)s->cuts, (long long)s->turns, (long long)s->shared_turns, s->passes,
+    ats_verbose("shared: %lld cuts, %lld turns (%lld in several variants), %.1f passes instead of "
+                "%.0f, %lld of %lld variants touch most keys, %.3g GFLOP",
+                (long long)s->cuts, (long long)s->turns, (long long)s->common_turns, s->passes,
                 s->passes_alone, (long long)s->apart, (long long)s->edits, s->flops / 1e9);
     ats_verbose("memory: at most %.2f GiB planned%s, %lld evaluations in %lld blocks of rows%s",
                 (double)plan->peak_bytes / 1073741824.0, plan->by_head ? ", by key head" : "",

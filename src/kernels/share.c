@@ -187,11 +187,6 @@ out:
     return rc;
 }
 
-bool ats_share_pays(const ats_share_turn *turn)
-{
-    return turn->edits > 1 && turn->keys > turn->stop - turn->start;
-}
-
 static int64_t count_cuts(const ats_share *share)
 {
     int64_t cuts = 0;
@@ -217,9 +212,8 @@ void ats_share_finish(const ats_share *share, ats_share_sum *out)
                          .turns = share->n_turns};
     for (int64_t i = 0; i < share->n_turns; i++) {
         const ats_share_turn *turn = &share->turns[i];
-        const bool pays = ats_share_pays(turn);
-        sum.shared_turns += pays;
-        turned += (double)(pays ? turn->stop - turn->start : turn->keys);
+        sum.common_turns += turn->edits > 1;
+        turned += (double)turn->keys;
     }
     const int64_t leaves = (p->n_keys + share->leaf - 1) / share->leaf;
     sum.states = 2 * leaves;
@@ -241,7 +235,7 @@ void ats_share_sum_add(const ats_share_sum *one, int64_t times, ats_share_sum *s
     sum->touched += times * one->touched;
     sum->inserted += times * one->inserted;
     sum->turns += times * one->turns;
-    sum->shared_turns += times * one->shared_turns;
+    sum->common_turns += times * one->common_turns;
     sum->states += times * one->states;
     sum->passes += n * one->passes;
     sum->passes_alone += n * one->passes_alone;

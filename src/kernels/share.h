@@ -63,9 +63,9 @@ typedef struct ats_share_sum {
     int64_t touched;      /* keys hidden, replaced or turned, over all edits */
     int64_t inserted;     /* rows, over all edits */
     int64_t turns;        /* distinct turns */
-    int64_t shared_turns; /* those worth computing once for several variants */
+    int64_t common_turns; /* those that several variants need */
     int64_t states;       /* segment states kept of the base */
-    double passes;        /* work done, in passes: base, shared turns, what edits do alone */
+    double passes;        /* work done, in passes: the base, and what edits change */
     double passes_alone;  /* the same without sharing: 1 + edits, inserted rows on top */
     double flops;         /* of `passes` */
     double bytes;         /* of keys and values read */
@@ -80,8 +80,6 @@ void ats_share_look(const ats_problem *problem, const ats_edit *edit, ats_share_
 ATS_MUST_CHECK ats_code ats_share_begin(ats_arena *arena, const ats_problem *problem,
                                         ats_share *out, ats_err *err);
 ATS_MUST_CHECK ats_code ats_share_add(ats_share *share, const ats_edit *edit, ats_err *err);
-/* May it pay to compute a turn once and keep its logits? */
-bool ats_share_pays(const ats_share_turn *turn);
 void ats_share_finish(const ats_share *share, ats_share_sum *out);
 /* sum += times one: cuts and turns of different problems are different ones. */
 void ats_share_sum_add(const ats_share_sum *one, int64_t times, ats_share_sum *sum);
