@@ -327,8 +327,9 @@ def session(model: torch.nn.Module) -> Iterator[Session]:
         raise Unsupported("another capture is running in this process; captures do not nest")
     configs = configurations(model)
     known = {id(c) for c in configs}
-    attending = [m.config for m in model.modules() if isinstance(getattr(m, "layer_idx", None), int)
-                 and id(getattr(m, "config", None)) in known]
+    attending: list[Any] = [
+        c for m in model.modules() if isinstance(getattr(m, "layer_idx", None), int)
+        and (c := getattr(m, "config", None)) is not None and id(c) in known]
     names = {str(c._attn_implementation_internal) for c in attending or configs}
     if len(names) != 1 or not names <= set(INNER):
         raise Unsupported(f"the model's attention implementation is {', '.join(sorted(names))}; "
