@@ -38,9 +38,11 @@ typedef struct ats_cpu_top {
 typedef struct ats_cpu_base {
     const ats_problem *problem; /* the tile's rows */
     const ats_problem *whole;
-    int64_t first_row; /* of the tile in the whole */
-    const ats_cpu_ops *ops;
-    int64_t lanes, width; /* n_rows and d_v rounded up to 16 */
+    int64_t first_row;       /* of the tile in the whole */
+    const ats_cpu_ops *ops;  /* for rows in lanes */
+    const ats_cpu_ops *wide; /* for values in columns: the same, or one of wider vectors */
+    bool few;                /* ATS_CPU_FEW lanes */
+    int64_t lanes, width;    /* n_rows and d_v rounded up to 16 */
     ats_key_tree tree;
     int64_t origin;    /* position that relative positions count from */
     float *slope;      /* [lanes] ALiBi slopes, 0 in the padding; NULL: none */
@@ -75,6 +77,7 @@ typedef struct ats_cpu_tiles {
 typedef struct ats_cpu_view {
     int64_t turn;      /* query_delta - delta */
     const float *q;    /* [d_qk, lanes] rotated by turn, transposed */
+    const float *rows; /* [rows, d_qk] the same by rows, ATS_CPU_FEW of them at least */
     const float *q_at; /* [lanes] relative positions, moved by turn */
 } ats_cpu_view;
 
@@ -205,8 +208,9 @@ void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, 
 int64_t ats_cpu_value_norms(const ats_cpu_base *base, int64_t keys, float *panel, float *norm,
                             float *log_norm, uint8_t *bad);
 /* The same without setting bad rows to 0. */
-int64_t ats_cpu_find_norms(const ats_cpu_base *base, int64_t keys, const float *rows, float *norm,
-                           float *log_norm, uint8_t *bad);
+int64_t ats_cpu_find_norms(const ats_cpu_base *base, int64_t keys, ats_dtype dtype,
+                           const void *rows, int64_t first, float *norm, float *log_norm,
+                           uint8_t *bad);
 /* Sets the bad values of base rows [first, first + keys) of a leaf to 0. */
 void ats_cpu_clear_bad(const ats_cpu_base *base, int64_t leaf, int64_t first, int64_t keys,
                        float *panel);
@@ -217,7 +221,11 @@ ATS_MUST_CHECK ats_code ats_cpu_check(const ats_cpu_variant *variant, const floa
 /* cpu_base.c */
 ATS_MUST_CHECK ats_code ats_cpu_state_new(ats_arena *arena, const ats_cpu_base *base,
                                           ats_cpu_state *out, ats_err *err);
-/* False where some z is not finite. */
+/* State of a leaf of the base; values NULL: the stored ones, which are all finite. False where some
+ * z is not finite. */
+bool ats_cpu_leaf_fill(const ats_cpu_base *base, ats_cpu_worker *worker, ats_range keys,
+                       const float *z, const float *values, const ats_cpu_state *out);
+/* State of any keys. */
 bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
                         const float *z, const float *values, const float *v_norm,
                         const float *log_norm, const ats_cpu_state *out);

@@ -19,7 +19,8 @@ static ats_code new_sums(ats_arena *arena, const ats_cpu_base *base, ats_cpu_sta
     double *wide = NULL;
     ats_code rc;
     ATS_TRY(ATS_NEW(arena, 5 * lanes, &wide, err));
-    ATS_TRY(ATS_NEW(arena, base->problem->n_rows * base->width, &out->o, err));
+    const int64_t rows = base->few ? ATS_CPU_FEW : base->problem->n_rows;
+    ATS_TRY(ATS_NEW(arena, rows * base->width, &out->o, err));
     if (wide == NULL) goto out;
     out->l = wide;
     out->e = wide + lanes;
@@ -60,23 +61,51 @@ void ats_cpu_state_copy(const ats_cpu_base *base, const ats_cpu_state *from,
     memcpy(to->o, from->o, (size_t)(base->problem->n_rows * base->width) * sizeof *to->o);
 }
 
+/* Everything but the value sums; the weights stay in worker->p. */
+static bool fill_sums(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
+                      const float *z, const float *v_norm, const float *log_norm,
+                      const ats_cpu_state *out)
+{
+    const int64_t lanes = base->lanes;
+    const ats_cpu_sums sums = {.m = out->m, .mc = out->mc, .sums = worker->sums};
+    const bool finite = base->ops->state(keys, lanes, z, v_norm, log_norm, worker->p, &sums);
+    /* l, e, s2, a, n lie one after the other in both. */
+    for (int64_t i = 0; i < 5 * lanes; i++) out->l[i] = (double)worker->sums[i];
+    return finite;
+}
+
+bool ats_cpu_leaf_fill(const ats_cpu_base *base, ats_cpu_worker *worker, ats_range keys,
+                       const float *z, const float *values, const ats_cpu_state *out)
+{
+    const ats_problem *p = base->problem;
+    const int64_t count = keys.stop - keys.start;
+    const bool finite = fill_sums(base, worker, count, z, base->v_norm + keys.start,
+                                  base->log_norm + keys.start, out);
+    if (values == NULL) {
+        if (base->wide->mix(count, p->n_rows, base->width, p->v_dtype, p->v, keys.start, worker->p,
+                            out->o))
+            return finite;
+        ats_cpu_base_values(base, keys.start, count, worker->v_panel);
+        values = worker->v_panel;
+    }
+    base->wide->gemm(p->n_rows, base->width, count, worker->p, 1, base->lanes, values, base->width,
+                     out->o, base->width);
+    return finite;
+}
+
 bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
                         const float *z, const float *values, const float *v_norm,
                         const float *log_norm, const ats_cpu_state *out)
 {
-    const int64_t lanes = base->lanes;
     const ats_cpu_pieces *pieces = worker->pieces;
     if (pieces != NULL && pieces->found != NULL && pieces->found_z == z &&
         pieces->found->keys.keys == keys && pieces->found->state.m != NULL) {
         ats_cpu_state_copy(base, &pieces->found->state, out);
         return true;
     }
-    const ats_cpu_sums sums = {.m = out->m, .mc = out->mc, .sums = worker->sums};
-    const bool finite = base->ops->state(keys, lanes, z, v_norm, log_norm, worker->p, &sums);
-    /* l, e, s2, a, n lie one after the other in both. */
-    for (int64_t i = 0; i < 5 * lanes; i++) out->l[i] = (double)worker->sums[i];
-    base->ops->gemm(base->problem->n_rows, base->width, keys, worker->p, 1, lanes, values,
-                    base->width, out->o, base->width);
+    const bool finite = fill_sums(base, worker, keys, z, v_norm, log_norm, out);
+    base->wide->gemm(base->problem->n_rows, base->width, keys, worker->p, 1, base->lanes, values,
+                     base->width, out->o, base->width);
     return finite;
 }
 
@@ -249,6 +278,8 @@ static ats_code tile_layout(ats_arena *arena, const ats_problem *whole, int64_t 
                          .whole = whole,
                          .first_row = first,
                          .ops = few && needs->ops->narrow != NULL ? needs->ops->narrow : needs->ops,
+                         .wide = needs->ops,
+                         .few = few,
                          .lanes = round_up(out->problem->n_rows, few ? ATS_CPU_FEW : ATS_CPU_LANES),
                          .width = round_up(whole->d_v, ATS_CPU_LANES),
                          .tree = out->tree,

@@ -63,8 +63,9 @@ static ats_code make_view(ats_cpu_worker *worker, const ats_cpu_variant *variant
     const float *source =
         edit != NULL && edit->q != NULL ? edit->q + base->first_row * p->d_qk : p->q;
     float *turned = NULL, *q = NULL, *q_at = NULL;
+    const int64_t rows = p->n_rows > ATS_CPU_FEW ? p->n_rows : ATS_CPU_FEW;
     ats_code rc;
-    ATS_TRY(ATS_NEW(&worker->arena, p->n_rows * p->d_qk, &turned, err));
+    ATS_TRY(ATS_NEW0(&worker->arena, rows * p->d_qk, &turned, err));
     ATS_TRY(ATS_NEW(&worker->arena, base->lanes * p->d_qk, &q, err));
     ATS_TRY(ATS_NEW(&worker->arena, base->lanes, &q_at, err));
     ats_rope_move(&p->contract.rope, turn, p->n_rows, p->d_qk, source, turned);
@@ -75,7 +76,7 @@ static ats_code make_view(ats_cpu_worker *worker, const ats_cpu_variant *variant
     transpose(turned, p->n_rows, p->d_qk, base->lanes, q);
     for (int64_t row = 0; row < base->lanes; row++)
         q_at[row] = row < p->n_rows ? (float)(p->q_pos[row] + turn - base->origin) : 0.0f;
-    *out = (ats_cpu_view){turn, q, q_at};
+    *out = (ats_cpu_view){turn, q, turned, q_at};
 out:
     return rc;
 }
@@ -156,8 +157,12 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
     const int64_t *position =
         at >= 0 ? p->key_pos + at : variant->edit->side.position + keys->first;
     const float *plane = base->plane != NULL && at >= 0 ? base->plane + at * lanes : NULL;
-    base->ops->gemm(keys->keys, lanes, p->d_qk, key_rows(worker, variant, keys), p->d_qk, 1, view.q,
-                    lanes, z, lanes);
+    const ats_dtype dtype = keys->side ? ATS_F32 : p->k_dtype;
+    const void *words = keys->side ? variant->edit->side.k : p->k;
+    if (!base->few ||
+        !base->wide->dot(keys->keys, p->n_rows, p->d_qk, dtype, words, keys->first, view.rows, z))
+        base->ops->gemm(keys->keys, lanes, p->d_qk, key_rows(worker, variant, keys), p->d_qk, 1,
+                        view.q, lanes, z, lanes);
     if (!plain_logits(base)) {
         float *k_at = worker->sums; /* at most one leaf of floats, free until the state is taken */
         for (int64_t i = 0; i < keys->keys; i++) k_at[i] = (float)(position[i] - base->origin);
@@ -203,25 +208,31 @@ void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, 
 }
 
 /* In double, where squares leave the range of float. False: the norm leaves it too. */
-static bool exact_norm(const float *row, int64_t width, float *norm, float *log_norm)
+static bool exact_norm(ats_dtype dtype, const void *rows, int64_t first, int64_t width, float *norm,
+                       float *log_norm)
 {
     double squares = 0;
-    for (int64_t j = 0; j < width; j++) squares += (double)row[j] * (double)row[j];
+    for (int64_t j = 0; j < width; j++) {
+        const double x = (double)ats_load(dtype, rows, first + j);
+        squares += x * x;
+    }
     if (!(sqrt(squares) <= (double)FLT_MAX)) return false;
     *norm = (float)sqrt(squares);
     *log_norm = squares > 0 ? (float)(0.5 * log(squares)) : -INFINITY;
     return true;
 }
 
-int64_t ats_cpu_find_norms(const ats_cpu_base *base, int64_t keys, const float *rows, float *norm,
-                           float *log_norm, uint8_t *bad)
+int64_t ats_cpu_find_norms(const ats_cpu_base *base, int64_t keys, ats_dtype dtype,
+                           const void *rows, int64_t first, float *norm, float *log_norm,
+                           uint8_t *bad)
 {
     int64_t n_bad = 0;
-    base->ops->norms(keys, base->width, rows, norm, log_norm);
+    base->wide->norms(keys, base->width, dtype, rows, first, norm, log_norm);
     memset(bad, 0, (size_t)keys);
     for (int64_t i = 0; i < keys; i++) {
-        const float *row = rows + i * base->width;
-        if (!isnan(norm[i]) || exact_norm(row, base->width, &norm[i], &log_norm[i])) continue;
+        if (!isnan(norm[i]) ||
+            exact_norm(dtype, rows, (first + i) * base->width, base->width, &norm[i], &log_norm[i]))
+            continue;
         norm[i] = 0;
         log_norm[i] = -INFINITY;
         bad[i] = 1;
@@ -233,7 +244,7 @@ int64_t ats_cpu_find_norms(const ats_cpu_base *base, int64_t keys, const float *
 int64_t ats_cpu_value_norms(const ats_cpu_base *base, int64_t keys, float *panel, float *norm,
                             float *log_norm, uint8_t *bad)
 {
-    const int64_t n_bad = ats_cpu_find_norms(base, keys, panel, norm, log_norm, bad);
+    const int64_t n_bad = ats_cpu_find_norms(base, keys, ATS_F32, panel, 0, norm, log_norm, bad);
     for (int64_t i = 0; n_bad > 0 && i < keys; i++)
         if (bad[i]) memset(panel + i * base->width, 0, (size_t)base->width * sizeof *panel);
     return n_bad;

@@ -95,9 +95,19 @@ typedef struct ats_cpu_ops {
      */
     int64_t (*next_above)(int64_t start, int64_t keys, int64_t lanes, const float *z,
                           const float *add, const float *threshold);
-    /* Norms of rows [keys, width], width a multiple of the vector, as long as their squares neither
-     * vanish nor overflow in float; else norm[i] is NaN and the caller does it in double. */
-    void (*norms)(int64_t keys, int64_t width, const float *rows, float *norm, float *log_norm);
+    /* Norms of rows [first, first + keys) of [.., width], width a multiple of the vector, as long
+     * as their squares neither vanish nor overflow in float; else norm[i] is NaN and the caller
+     * does it in double. */
+    void (*norms)(int64_t keys, int64_t width, ats_dtype dtype, const void *rows, int64_t first,
+                  float *norm, float *log_norm);
+    /* For few rows, from words in their own type: z [keys, ATS_CPU_FEW] = k rows [first, ..) . q
+     * [ATS_CPU_FEW, d], 0 in the padding. False, and nothing done: not for this width or number of
+     * rows. */
+    bool (*dot)(int64_t keys, int64_t rows, int64_t d, ats_dtype dtype, const void *k,
+                int64_t first, const float *q, float *z);
+    /* o [ATS_CPU_FEW, width] = sum p [keys, ATS_CPU_FEW] v rows [first, ..); likewise. */
+    bool (*mix)(int64_t keys, int64_t rows, int64_t width, ats_dtype dtype, const void *v,
+                int64_t first, const float *p, float *o);
     /* Merges two states, see state.h; out may be x. */
     void (*merge)(int64_t rows, int64_t lanes, int64_t width, const ats_cpu_state *x,
                   const ats_cpu_state *y, const ats_cpu_state *out);

@@ -9,6 +9,43 @@
 #include "kernels/cpu_ops.h"
 #include "kernels/cpu_ops_math.h"
 
+/* bfloat16: the upper half of a float. binary16: moved to the float's exponent and mantissa, then
+ * times 2^112 for the bias, which is exact for subnormals too; inf and NaN get the full exponent.
+ */
+static void ops_widen(ats_dtype dtype, const void *source, int64_t first, int64_t count, float *out)
+{
+    const uint16_t *words = (const uint16_t *)source + first;
+    if (dtype == ATS_F32) {
+        memcpy(out, (const float *)source + first, (size_t)count * sizeof *out);
+    } else if (dtype == ATS_BF16) {
+        int64_t i = 0;
+#ifdef V_WIDEN_BF16
+        for (; i + VL <= count; i += VL) v_store(out + i, V_WIDEN_BF16(words + i));
+#endif
+        for (; i < count; i++) {
+            const uint32_t bits = (uint32_t)words[i] << 16;
+            memcpy(out + i, &bits, sizeof bits);
+        }
+    } else {
+        int64_t i = 0;
+#ifdef V_WIDEN_F16
+        for (; i + VL <= count; i += VL) v_store(out + i, V_WIDEN_F16(words + i));
+#endif
+        for (; i < count; i++) {
+            const uint32_t word = words[i], low = (word & 0x7fffu) << 13;
+            float size;
+            uint32_t bits;
+            memcpy(&size, &low, sizeof size);
+            size *= 0x1p112f;
+            memcpy(&bits, &size, sizeof bits);
+            bits |= (low >= 0x0f800000u ? 0x7f800000u : 0u) | (word & 0x8000u) << 16;
+            memcpy(out + i, &bits, sizeof bits);
+        }
+    }
+}
+
+#include "kernels/cpu_ops_few.h"
+
 /* One register tile: mr rows of a, nv vectors of b; constants after inlining. */
 INLINE void tile(const int mr, const int nv, int64_t k, const float *a, int64_t a_row,
                  int64_t a_step, const float *b, int64_t ldb, float *c, int64_t ldc)
@@ -254,44 +291,6 @@ static int64_t ops_above(int64_t keys, int64_t lanes, const float *z, const floa
     return count;
 }
 
-/* Squares summed in one vector per row, then across it in a fixed order. */
-static void ops_norms(int64_t keys, int64_t width, const float *rows, float *norm, float *log_norm)
-{
-    int64_t i = 0;
-    for (; i + VL <= keys; i += VL) {
-        vf sum[VL];
-        for (int r = 0; r < VL; r++) {
-            sum[r] = v_set(0.0f);
-            for (int64_t j = 0; j < width; j += VL) {
-                const vf x = v_load(rows + (i + r) * width + j);
-                sum[r] += x * x;
-            }
-        }
-        v_store(norm + i, v_sum_each(sum));
-    }
-    for (; i < keys; i++) {
-        vf sum[VL];
-        for (int r = 0; r < VL; r++) sum[r] = v_set(0.0f);
-        for (int64_t j = 0; j < width; j += VL) {
-            const vf x = v_load(rows + i * width + j);
-            sum[0] += x * x;
-        }
-        norm[i] = v_sum_each(sum)[0];
-    }
-    for (i = 0; i + VL <= keys; i += VL) {
-        const vf squares = v_load(norm + i);
-        v_store(log_norm + i, 0.5f * v_log(V_MAX(squares, v_set(FLT_MIN))));
-        v_store(norm + i, V_SQRT(squares));
-    }
-    for (; i < keys; i++) {
-        log_norm[i] = 0.5f * v_log(v_set(norm[i] > FLT_MIN ? norm[i] : FLT_MIN))[0];
-        norm[i] = V_SQRT(v_set(norm[i]))[0];
-    }
-    /* Outside, squares lost bits or overflowed; not (x) also takes NaN. */
-    for (i = 0; i < keys; i++)
-        if (!(norm[i] > 1e-15f && norm[i] < 1e18f)) norm[i] = NAN;
-}
-
 static void ops_exponentials(int64_t rows, const float *m, const double *peak,
                              const double *log_sum, double *out)
 {
@@ -425,41 +424,6 @@ static float ops_read(int64_t count, const float *x)
     return sum[0];
 }
 
-/* bfloat16: the upper half of a float. binary16: moved to the float's exponent and mantissa, then
- * times 2^112 for the bias, which is exact for subnormals too; inf and NaN get the full exponent.
- */
-static void ops_widen(ats_dtype dtype, const void *source, int64_t first, int64_t count, float *out)
-{
-    const uint16_t *words = (const uint16_t *)source + first;
-    if (dtype == ATS_F32) {
-        memcpy(out, (const float *)source + first, (size_t)count * sizeof *out);
-    } else if (dtype == ATS_BF16) {
-        int64_t i = 0;
-#ifdef V_WIDEN_BF16
-        for (; i + VL <= count; i += VL) v_store(out + i, V_WIDEN_BF16(words + i));
-#endif
-        for (; i < count; i++) {
-            const uint32_t bits = (uint32_t)words[i] << 16;
-            memcpy(out + i, &bits, sizeof bits);
-        }
-    } else {
-        int64_t i = 0;
-#ifdef V_WIDEN_F16
-        for (; i + VL <= count; i += VL) v_store(out + i, V_WIDEN_F16(words + i));
-#endif
-        for (; i < count; i++) {
-            const uint32_t word = words[i], low = (word & 0x7fffu) << 13;
-            float size;
-            uint32_t bits;
-            memcpy(&size, &low, sizeof size);
-            size *= 0x1p112f;
-            memcpy(&bits, &size, sizeof bits);
-            bits |= (low >= 0x0f800000u ? 0x7f800000u : 0u) | (word & 0x8000u) << 16;
-            memcpy(out + i, &bits, sizeof bits);
-        }
-    }
-}
-
 #ifndef OPS_NARROW
 #define OPS_NARROW NULL
 #endif
@@ -480,6 +444,8 @@ const ats_cpu_ops OPS_TABLE = {
     .any_above = ops_any_above,
     .above = ops_above,
     .norms = ops_norms,
+    .dot = ops_dot,
+    .mix = ops_mix,
     .merge = ops_merge,
     .exponentials = ops_exponentials,
     .next_above = ops_next_above,

@@ -62,24 +62,27 @@ static ats_code given_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf,
     return ATS_OK;
 }
 
-/* Values of a leaf, bad rows 0; norms, which the first tile finds. */
+/* Values of a leaf, bad rows 0, or NULL: as they are stored; norms, which the first tile finds. */
 static const float *leaf_values(const ats_cpu_base *base, int64_t tile, int64_t leaf,
                                 ats_cpu_worker *worker)
 {
     const ats_problem *p = base->problem;
     const ats_range range = base->tree.leaves[leaf];
     const int64_t start = range.start, keys = range.stop - start;
-    const float *rows = worker->v_panel;
-    const bool direct = p->v_dtype == ATS_F32 && p->d_v == base->width;
-    if (direct)
-        rows = (const float *)p->v + start * p->d_v;
-    else
-        ats_cpu_base_values(base, start, keys, worker->v_panel);
-    if (tile == 0)
-        base->leaf_bad[leaf] = ats_cpu_find_norms(base, keys, rows, base->v_norm + start,
-                                                  base->log_norm + start, base->v_bad + start) > 0;
-    if (!base->leaf_bad[leaf]) return rows;
-    if (direct) ats_cpu_base_values(base, start, keys, worker->v_panel);
+    const bool whole = p->d_v == base->width, floats = whole && p->v_dtype == ATS_F32;
+    const bool stored = floats || (whole && base->few);
+    float *norm = base->v_norm + start, *log_norm = base->log_norm + start;
+    uint8_t *bad = base->v_bad + start;
+    if (!stored) ats_cpu_base_values(base, start, keys, worker->v_panel);
+    if (tile == 0 && stored)
+        base->leaf_bad[leaf] =
+            ats_cpu_find_norms(base, keys, p->v_dtype, p->v, start, norm, log_norm, bad) > 0;
+    else if (tile == 0)
+        base->leaf_bad[leaf] =
+            ats_cpu_find_norms(base, keys, ATS_F32, worker->v_panel, 0, norm, log_norm, bad) > 0;
+    if (!base->leaf_bad[leaf] && stored)
+        return base->few ? NULL : (const float *)p->v + start * p->d_v;
+    if (stored) ats_cpu_base_values(base, start, keys, worker->v_panel);
     ats_cpu_clear_bad(base, leaf, start, keys, worker->v_panel);
     return worker->v_panel;
 }
@@ -96,9 +99,7 @@ static ats_code base_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf, ats
     ats_code rc = ats_cpu_key_logits(worker, &plain, &keys, z, err);
     if (rc != ATS_OK) return rc;
     const float *values = leaf_values(base, tile, leaf, worker);
-    const bool finite =
-        ats_cpu_state_fill(base, worker, keys.keys, z, values, base->v_norm + range.start,
-                           base->log_norm + range.start, out);
+    const bool finite = ats_cpu_leaf_fill(base, worker, range, z, values, out);
     if (!finite || base->leaf_bad[leaf])
         rc = ats_cpu_check(&plain, z, keys.keys, base->v_bad + range.start, err);
     if (rc != ATS_OK) return rc;

@@ -205,6 +205,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_head_sizes_and_types),
         cmocka_unit_test(test_window_edges),
         cmocka_unit_test(test_chunk_edges),
+        cmocka_unit_test(test_passes_apart),
+        cmocka_unit_test(test_row_counts),
         cmocka_unit_test(test_equal_scores_exact),
         cmocka_unit_test(test_rising_logits),
         cmocka_unit_test(test_rows_without_a_key),

@@ -15,6 +15,8 @@ void conformance_check(report *r, const problem_spec *spec, int64_t n_edits);
 
 void test_window_edges(void **state);
 void test_chunk_edges(void **state);
+void test_passes_apart(void **state);
+void test_row_counts(void **state);
 void test_equal_scores_exact(void **state);
 void test_rising_logits(void **state);
 void test_rows_without_a_key(void **state);

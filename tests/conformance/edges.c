@@ -40,6 +40,55 @@ void test_chunk_edges(void **state)
     report_finish(&r, "chunks");
 }
 
+/* A pass of its own for every edit gives the numbers that sharing gives. */
+void test_passes_apart(void **state)
+{
+    (void)state;
+    report r = {.path = conformance_path()};
+    for (uint64_t seed = 40; seed < 46; seed++) {
+        ats_arena arena;
+        ats_arena_init(&arena, false);
+        ats_problem problem;
+        ats_edit edits[EDIT_KINDS + 4];
+        stats_set got, want;
+        problem_spec spec;
+        char text[256];
+        problem_spec_draw(seed, &spec);
+        r.context = problem_spec_text(&spec, text, sizeof text);
+        problem_make(&arena, &spec, &problem);
+        edits_make(&arena, &problem, seed, EDIT_KINDS + 4, edits);
+        for (int i = 0; i < EDIT_KINDS + 4; i++) edits[i].apart = true;
+        evaluate_all(&arena, conformance_backend, &problem, edits, EDIT_KINDS + 4, &got);
+        evaluate_all(&arena, conformance_reference, &problem, edits, EDIT_KINDS + 4, &want);
+        compare_sets(&r, &problem, edits, &got, &want);
+        ats_arena_fini(&arena);
+    }
+    report_finish(&r, "passes apart");
+}
+
+/* Few rows are padded less than many, many are cut into tiles. */
+void test_row_counts(void **state)
+{
+    static const int64_t ROWS[] = {1, 2, 3, 5, 8, 9, 17, 64, 65, 130};
+    static const int64_t WIDTHS[] = {64, 128, 16, 80, 24};
+    (void)state;
+    report r = {.path = conformance_path()};
+    for (int i = 0; i < 10; i++) {
+        const problem_spec spec = {.seed = 700 + (uint64_t)i,
+                                   .n_keys = i % 2 == 0 ? 300 : 77,
+                                   .d_qk = WIDTHS[i % 5],
+                                   .d_v = WIDTHS[(i + 1) % 5],
+                                   .group = 1,
+                                   .n_probes = ROWS[i],
+                                   .dtype = (ats_dtype)(i % 3),
+                                   .keep = i % 4 == 1,
+                                   .bias = i % 4 == 2,
+                                   .top_k = 3};
+        conformance_check(&r, &spec, EDIT_HIDE + 1);
+    }
+    report_finish(&r, "row counts");
+}
+
 /* Keys of zeros and values that are small integers: any wrong index changes an exact number. */
 void test_equal_scores_exact(void **state)
 {

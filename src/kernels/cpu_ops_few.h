@@ -1,0 +1,213 @@
+/* Kernels for few rows, where reading keys and values is what takes the time: words are converted
+ * in registers, queries stay there, and each product of a row and a key is summed across a vector
+ * at the end. Included by cpu_ops_body.h alone; FEW rows (1, 2, 4 or 8) and the type of the words
+ * are constants after inlining. */
+
+INLINE vf v_load_as(const ats_dtype dtype, const void *source, int64_t at)
+{
+    const uint16_t *words = source;
+    if (dtype == ATS_F32) return v_load((const float *)source + at);
+#ifdef V_WIDEN_BF16
+    return dtype == ATS_BF16 ? V_WIDEN_BF16(words + at) : V_WIDEN_F16(words + at);
+#else
+    float wide[VL];
+    ops_widen(dtype, words, at, VL, wide);
+    return v_load(wide);
+#endif
+}
+
+enum { AHEAD = 4096 /* bytes */ };
+
+/* Asks for the cache lines of a row that lies some way ahead. */
+INLINE void fetch_ahead(const ats_dtype dtype, const void *source, int64_t at, int64_t count)
+{
+    const int64_t size = dtype == ATS_F32 ? 4 : 2;
+    const char *from = (const char *)source + at * size + AHEAD;
+    for (int64_t i = 0; i < count * size; i += 64) __builtin_prefetch(from + i);
+}
+
+/* z of VL / few keys: lane key few + row of the result. */
+INLINE vf dot_keys(const int few, const ats_dtype dtype, int64_t d, const void *k, int64_t at,
+                   const float *q)
+{
+    const int keys = VL / few;
+    vf sum[VL];
+#pragma GCC unroll 16
+    for (int i = 0; i < VL; i++) sum[i] = v_set(0.0f);
+    if (few <= 2) { /* key by key: one stream of memory */
+#pragma GCC unroll 16
+        for (int i = 0; i < keys; i++)
+            for (int64_t j = 0; j < d; j += VL) {
+                const vf key = v_load_as(dtype, k, at + i * d + j);
+#pragma GCC unroll 2
+                for (int r = 0; r < few; r++) sum[i * few + r] += key * v_load(q + r * d + j);
+            }
+        return v_sum_each(sum);
+    }
+    for (int64_t j = 0; j < d; j += VL) {
+        vf query[8];
+#pragma GCC unroll 8
+        for (int r = 0; r < few; r++) query[r] = v_load(q + r * d + j);
+#pragma GCC unroll 16
+        for (int i = 0; i < keys; i++) {
+            const vf key = v_load_as(dtype, k, at + i * d + j);
+#pragma GCC unroll 8
+            for (int r = 0; r < few; r++) sum[i * few + r] += key * query[r];
+        }
+    }
+    return v_sum_each(sum);
+}
+
+INLINE void dot_few(const int few, const ats_dtype dtype, int64_t keys, int64_t d, const void *k,
+                    int64_t first, const float *q, float *z)
+{
+    const int64_t each = VL / few;
+    for (int64_t i = 0; i < keys; i += each) {
+        /* The last keys once more where they do not fill a vector; one by one where all are fewer.
+         */
+        const int64_t start = i + each <= keys ? i : keys >= each ? keys - each : i;
+        float found[VL];
+        if (few > 2) fetch_ahead(dtype, k, (first + start) * d, each * d);
+        if (start + each <= keys) {
+            v_store(found, dot_keys(few, dtype, d, k, (first + start) * d, q));
+            for (int64_t key = 0; key < each; key++)
+                for (int r = 0; r < ATS_CPU_FEW; r++)
+                    z[(start + key) * ATS_CPU_FEW + r] = r < few ? found[key * few + r] : 0.0f;
+            continue;
+        }
+        for (int64_t key = i; key < keys; key++)
+            for (int r = 0; r < ATS_CPU_FEW; r++) {
+                vf sum[VL];
+                for (int s = 0; s < VL; s++) sum[s] = v_set(0.0f);
+                for (int64_t j = 0; r < few && j < d; j += VL)
+                    sum[0] += v_load_as(dtype, k, (first + key) * d + j) * v_load(q + r * d + j);
+                z[key * ATS_CPU_FEW + r] = v_sum_each(sum)[0];
+            }
+    }
+}
+
+#define BY_TYPE(call, few)                                                                         \
+    do {                                                                                           \
+        if (dtype == ATS_F32)                                                                      \
+            call(few, ATS_F32);                                                                    \
+        else if (dtype == ATS_BF16)                                                                \
+            call(few, ATS_BF16);                                                                   \
+        else                                                                                       \
+            call(few, ATS_F16);                                                                    \
+    } while (0)
+
+#define BY_ROWS(call)                                                                              \
+    do {                                                                                           \
+        if (rows == 1)                                                                             \
+            BY_TYPE(call, 1);                                                                      \
+        else if (rows == 2)                                                                        \
+            BY_TYPE(call, 2);                                                                      \
+        else if (rows <= 4)                                                                        \
+            BY_TYPE(call, 4);                                                                      \
+        else                                                                                       \
+            BY_TYPE(call, 8 < VL ? 8 : VL);                                                        \
+    } while (0)
+
+static bool ops_dot(int64_t keys, int64_t rows, int64_t d, ats_dtype dtype, const void *k,
+                    int64_t first, const float *q, float *z)
+{
+    if (d % VL != 0 || rows > (VL < 8 ? VL : 8)) return false;
+#define CALL(few, type) dot_few(few, type, keys, d, k, first, q, z)
+    BY_ROWS(CALL);
+#undef CALL
+    return true;
+}
+
+/* Columns [column, column + nv vectors) of the sums of some keys, added to o when `more`. */
+INLINE void mix_strip(const int few, const int nv, const ats_dtype dtype, int64_t keys,
+                      int64_t width, const void *v, int64_t at, const float *p, bool more, float *o)
+{
+    vf sum[8][16];
+#pragma GCC unroll 8
+    for (int r = 0; r < few; r++)
+#pragma GCC unroll 16
+        for (int j = 0; j < nv; j++)
+            sum[r][j] = more ? v_load(o + r * width + j * VL) : v_set(0.0f);
+    for (int64_t i = 0; i < keys; i++, at += width, p += ATS_CPU_FEW) {
+        vf value[16];
+#pragma GCC unroll 16
+        for (int j = 0; j < nv; j++) value[j] = v_load_as(dtype, v, at + j * VL);
+#pragma GCC unroll 8
+        for (int r = 0; r < few; r++)
+#pragma GCC unroll 16
+            for (int j = 0; j < nv; j++) sum[r][j] += p[r] * value[j];
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < few; r++)
+#pragma GCC unroll 16
+        for (int j = 0; j < nv; j++) v_store(o + r * width + j * VL, sum[r][j]);
+}
+
+/* Blocks of keys that stay in the first cache, strip by strip of columns. */
+INLINE void mix_few(const int few, const ats_dtype dtype, int64_t keys, int64_t width,
+                    const void *v, int64_t first, const float *p, float *o)
+{
+    enum { BLOCK = 32 };
+    const int nv = few >= 4 ? (VL == 16 ? 16 / few : 8 / few) : VL == 16 ? 8 : 4;
+    for (int64_t i = 0; i < keys; i += BLOCK) {
+        const int64_t count = keys - i < BLOCK ? keys - i : BLOCK;
+        int64_t j = 0;
+        for (; j + nv * VL <= width; j += nv * VL)
+            mix_strip(few, nv, dtype, count, width, v, (first + i) * width + j, p + i * ATS_CPU_FEW,
+                      i > 0, o + j);
+        for (; j < width; j += VL)
+            mix_strip(few, 1, dtype, count, width, v, (first + i) * width + j, p + i * ATS_CPU_FEW,
+                      i > 0, o + j);
+    }
+}
+
+static bool ops_mix(int64_t keys, int64_t rows, int64_t width, ats_dtype dtype, const void *v,
+                    int64_t first, const float *p, float *o)
+{
+    if (width % VL != 0 || rows > (VL < 8 ? VL : 8) || keys == 0) return false;
+#define CALL(few, type) mix_few(few, type, keys, width, v, first, p, o)
+    BY_ROWS(CALL);
+#undef CALL
+    return true;
+}
+
+/* Squares summed in one vector per row, then across it. */
+INLINE void squares_of(const ats_dtype dtype, int64_t keys, int64_t width, const void *rows,
+                       int64_t first, float *squares)
+{
+    for (int64_t i = 0; i < keys; i += VL) {
+        vf sum[VL];
+        for (int r = 0; r < VL; r++) {
+            sum[r] = v_set(0.0f);
+            if (i + r >= keys) continue;
+            for (int64_t j = 0; j < width; j += VL) {
+                const vf x = v_load_as(dtype, rows, (first + i + r) * width + j);
+                sum[r] += x * x;
+            }
+        }
+        float found[VL];
+        v_store(found, v_sum_each(sum));
+        for (int64_t r = 0; r < VL && i + r < keys; r++) squares[i + r] = found[r];
+    }
+}
+
+static void ops_norms(int64_t keys, int64_t width, ats_dtype dtype, const void *rows, int64_t first,
+                      float *norm, float *log_norm)
+{
+#define CALL(few, type) squares_of(type, keys, width, rows, first, norm)
+    BY_TYPE(CALL, 1);
+#undef CALL
+    int64_t i = 0;
+    for (; i + VL <= keys; i += VL) {
+        const vf squares = v_load(norm + i);
+        v_store(log_norm + i, 0.5f * v_log(V_MAX(squares, v_set(FLT_MIN))));
+        v_store(norm + i, V_SQRT(squares));
+    }
+    for (; i < keys; i++) {
+        log_norm[i] = 0.5f * v_log(v_set(norm[i] > FLT_MIN ? norm[i] : FLT_MIN))[0];
+        norm[i] = V_SQRT(v_set(norm[i]))[0];
+    }
+    /* Outside, squares lost bits or overflowed; not (x) also takes NaN. */
+    for (i = 0; i < keys; i++)
+        if (!(norm[i] > 1e-15f && norm[i] < 1e18f)) norm[i] = NAN;
+}
