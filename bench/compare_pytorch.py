@@ -6,7 +6,7 @@ half of them copies of a span inserted at V/2 places, half windows hidden at V/2
 the program (the whole command: read, plan, evaluate, write) and by PyTorch (tensors already in
 memory; concatenate or mask, scaled dot product, softmax, reduce to the same metrics; all threads,
 inference mode). Printed: both times, PyTorch with SDPA alone (outputs, no metrics), and the
-largest difference of every metric that both computed.
+largest difference of every metric that both computed. On a busy machine compare processor times.
 
     python3 bench/compare_pytorch.py                         # V 64, n 16384, L 32, then V 256, n 32768
     python3 bench/compare_pytorch.py --variants 64 --keys 16384 --rows 64
@@ -21,6 +21,7 @@ import json
 import math
 import os
 import platform
+import resource
 import signal
 import subprocess
 import sys
@@ -351,14 +352,18 @@ def find_program(given: str | None) -> str:
     sys.exit("compare_pytorch: no program; build it (scripts/quickstart.sh) or give --program")
 
 
-def run_program(program: str, suite: Path, out: Path, repeat: int, backend: str) -> list[float]:
+def run_program(program: str, suite: Path, out: Path, repeat: int,
+                backend: str) -> list[tuple[float, float]]:
+    """(seconds, processor seconds) of every run."""
     times = []
     for _ in range(repeat):
         out.unlink(missing_ok=True)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         start = time.perf_counter()
         done = subprocess.run([program, "run", str(suite), "-o", str(out), "-q", "--backend",
                                backend], capture_output=True, text=True)
-        times.append(time.perf_counter() - start)
+        wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+        times.append((wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
         if done.returncode:
             sys.exit(f"compare_pytorch: attnstress ended with {done.returncode}:\n{done.stderr}")
     return times
@@ -418,10 +423,11 @@ def compare(args: argparse.Namespace, variants: int, n: int, length: int) -> dic
     with torch.inference_mode(), tempfile.TemporaryDirectory() as folder:
         base = Base(problem, torch.float32)
         metrics(base, edits[0]), sdpa(base, edits[0])
-        start = time.perf_counter()
+        start, processor = time.perf_counter(), time.process_time()
         base = Base(problem, torch.float32)
         ours = [metrics(base, e) for e in edits]
         record["pytorch_metrics_s"] = time.perf_counter() - start
+        record["pytorch_metrics_processor_s"] = time.process_time() - processor
         start = time.perf_counter()
         for edit in edits:
             sdpa(base, edit)
@@ -432,9 +438,12 @@ def compare(args: argparse.Namespace, variants: int, n: int, length: int) -> dic
             write_suite(edits, capture, args.width, suite)
             out = Path(folder) / "r.h5"
             times = run_program(find_program(args.program), suite, out, args.repeat, args.backend)
-            record["attnstress_command_s"] = min(times)
-            record["times_faster"] = record["pytorch_metrics_s"] / min(times)
-            record["times_faster_than_sdpa"] = record["pytorch_sdpa_s"] / min(times)
+            best, processor = (min(t[i] for t in times) for i in (0, 1))
+            record["attnstress_command_s"] = best
+            record["attnstress_processor_s"] = processor
+            record["times_faster"] = record["pytorch_metrics_s"] / best
+            record["times_less_processor"] = record["pytorch_metrics_processor_s"] / processor
+            record["times_faster_than_sdpa"] = record["pytorch_sdpa_s"] / best
             worst = difference(*program_rows(out, edits), ours, problem)
             record["largest_difference"] = worst
     return record
@@ -452,7 +461,9 @@ def show(record: dict) -> None:
             print(f"  {label:34}{record[key]:9.3f} s   {1e3 * record[key] / v:8.2f} ms a variant")
     if "times_faster" in record:
         print(f"  {record['times_faster']:.1f} times as fast as the same metrics, "
-              f"{record['times_faster_than_sdpa']:.1f} times as fast as SDPA alone")
+              f"{record['times_faster_than_sdpa']:.1f} times as fast as SDPA alone; processor time "
+              f"{record['pytorch_metrics_processor_s']:.2f} s against "
+              f"{record['attnstress_processor_s']:.2f} s, {record['times_less_processor']:.1f} times")
         print(f"  {'metric':26}{'largest difference':>20}{'largest value':>16}")
         for name, (gap, size) in record["largest_difference"].items():
             print(f"  {name:26}{gap:20.2e}{size:16.3g}")
