@@ -100,6 +100,7 @@ def main() -> None:
     parser.add_argument("--dtype", choices=DTYPES, default="bfloat16")
     parser.add_argument("--model")
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--no-memory", action="store_true", help="leave the peaks out")
     parser.add_argument("--folder", help=argparse.SUPPRESS)
     parser.add_argument("--child", choices=["plain", "captured"], help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -122,11 +123,14 @@ def main() -> None:
             p, c = (min(t[0] for t in times[k]) for k in ("plain", "captured"))
             cp, cc = (min(t[1] for t in times[k]) for k in ("plain", "captured"))
             size = out.stat().st_size / 1e6
-            memory = peaks(args, tokens, folder)
-            print(f"{tokens} tokens: forward {p:.2f} s, capture {c:.2f} s, overhead {100 * (c / p - 1):.0f} % "
-                  f"({100 * (cc / cp - 1):.0f} % of {cp:.2f} s processor time); "
-                  f"peak {memory['plain']['peak_gb']:.2f} GB forward, "
-                  f"{memory['captured']['peak_gb']:.2f} GB capture; file {size:.1f} MB")
+            line = (f"{tokens} tokens: forward {p:.2f} s, capture {c:.2f} s, overhead {100 * (c / p - 1):.0f} % "
+                    f"({100 * (cc / cp - 1):.0f} % of {cp:.2f} s processor time); file {size:.1f} MB")
+            if not args.no_memory:
+                memory = peaks(args, tokens, folder)
+                line += (f"; peak {memory['plain']['peak_gb']:.2f} GB forward, "
+                         f"{memory['captured']['peak_gb']:.2f} GB capture")
+            print(line, flush=True)
+
 
 
 if __name__ == "__main__":
