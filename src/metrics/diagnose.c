@@ -28,7 +28,7 @@ static double logit(const diagnose_keys *keys, const diagnose_view *view, int64_
     const double norm = isnan(view->norm) || spared ? keys->norm[i] : view->norm;
     const double most = view->centre + view->clip;
     double cosine = view->cosine[i];
-    if (!spared && cosine > most) cosine = most;
+    if (!spared && cosine > most) cosine = view->centre;
     double x = view->scale * view->q_norm * norm * cosine / view->gain;
     if (keys->softcap > 0) x = keys->softcap * tanh(x / keys->softcap);
     return (x + keys->offset[i]) / view->temperature;
@@ -116,8 +116,9 @@ typedef struct switches {
 } switches;
 
 /* A scale of 1 is one that was forgotten; any other above 1/sqrt(d), long queries and a low
- * temperature are gain. The gain of reference makes logits of independent unit
- * elements vary by 1, which is what 1/sqrt(d) is for (Vaswani et al. 2017, section 3.2.1). */
+ * temperature are gain, as far as independent keys would spread by more than ATS_DIAGNOSE_SPREAD:
+ * normal logits of standard deviation s cost about s^2 / 2 nats of entropy. 1/sqrt(d) makes that of
+ * independent unit elements 1 (Vaswani et al. 2017, section 3.2.1). */
 static switches make_switches(const diagnose_keys *keys, int64_t d, double median_norm,
                               double *work)
 {
@@ -125,13 +126,11 @@ static switches make_switches(const diagnose_keys *keys, int64_t d, double media
     s.centre = quantile(work, sorted(keys, keys->cosine, work), 0.5);
     const double spread =
         keys->scale * keys->q_norm * median_norm / sqrt((double)d) / keys->temperature;
-    if (spread > 1) s.gain = spread;
     if (fabs(keys->scale - 1) < 0.01) {
         const double forgotten = keys->scale * sqrt((double)d);
-        s.scale = forgotten < s.gain ? forgotten : s.gain;
-        if (s.scale < 1) s.scale = 1;
-        s.gain /= s.scale;
+        s.scale = fmax(1, fmin(forgotten, spread));
     }
+    s.gain = fmax(1, spread / s.scale / ATS_DIAGNOSE_SPREAD);
     return s;
 }
 

@@ -26,6 +26,8 @@ typedef enum ats_cause {
 
 #define ATS_DIAGNOSE_LEAD 2.5
 #define ATS_DIAGNOSE_LEAST 1.0
+#define ATS_DIAGNOSE_SPREAD 2.0 /* standard deviation of logits, nats, that is no low temperature  \
+                                 */
 enum { ATS_DIAGNOSE_ROTATIONS = 8, ATS_DIAGNOSE_SINK_ROWS = 4 };
 
 typedef struct ats_diagnosis {

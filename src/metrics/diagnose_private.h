@@ -22,7 +22,7 @@ ATS_MUST_CHECK ats_code ats_diagnose_keys(const ats_problem *problem, int64_t ro
 /* One way of computing the route: what is switched off and what replaces it. */
 typedef struct diagnose_view {
     const double *cosine; /* [n] instead of the row's */
-    double clip, centre;  /* cosines at most centre + clip; INFINITY: as they are */
+    double clip, centre;  /* cosines above centre + clip become centre; INFINITY: none */
     double norm;          /* of every key; NaN: its own */
     double q_norm, scale; /* in place of the row's */
     double gain;          /* divides q.k scale */
