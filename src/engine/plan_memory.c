@@ -5,7 +5,7 @@
 #include "capture/describe.h"
 #include "engine/plan_private.h"
 
-static const int64_t program = (int64_t)48 << 20;      /* code, libraries, HDF5's own caches */
+static const int64_t program = (int64_t)128 << 20; /* code, libraries, HDF5, what malloc keeps */
 static const int64_t batch_limit = (int64_t)192 << 20; /* bytes of recorder and edits */
 static const int64_t cache_limit = (int64_t)192 << 20; /* bytes of tensors kept for later donors */
 
@@ -60,7 +60,7 @@ out:
     return rc;
 }
 
-/* Positions, tokens, spans of every sample, and what threads keep for building edits. */
+/* Positions, tokens, spans of every sample, what threads keep for building edits, the result. */
 static int64_t standing_bytes(const ats_plan *plan)
 {
     int64_t keys = 0, most = 0;
@@ -70,7 +70,11 @@ static int64_t standing_bytes(const ats_plan *plan)
             keys += n;
             most = n > most ? n : most;
         }
-    return program + 48 * keys + ats_threads() * (((int64_t)6 << 20) + 24 * most) + 64 * most;
+    /* Rows of the result wait for a full chunk, and once more while they are compressed. */
+    const int64_t result = (plan->shape.detail_head ? plan->bytes_head : plan->bytes_probe) /
+                           (plan->selection.n_samples * plan->selection.n_layers);
+    return program + 2 * result + 48 * keys + ats_threads() * (((int64_t)6 << 20) + 24 * most) +
+           64 * most;
 }
 
 /* Memory of everything but the backend with this batch. */
