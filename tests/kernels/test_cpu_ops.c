@@ -1,0 +1,217 @@
+/* The vector kernels of every instruction set that the machine has, against plain loops in double;
+ * small integers where any wrong index must change an exact number. And the choice of the set. */
+#include "support/check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/rng.h"
+#include "kernels/cpu_ops.h"
+
+static const char *const LEVELS[] = {"portable", "avx2", "avx512"};
+enum { N_LEVELS = 3, MOST = 1 << 16 };
+
+static float a[MOST], b[MOST], c[MOST];
+
+/* NULL: the machine lacks it. */
+static const ats_cpu_ops *level(int i)
+{
+    const ats_cpu_ops *ops = NULL;
+    assert_int_equal(setenv("ATTNSTRESS_CPU", LEVELS[i], 1), 0);
+    const ats_code rc = ats_cpu_ops_find(&ops, NULL);
+    assert_int_equal(unsetenv("ATTNSTRESS_CPU"), 0);
+    if (rc != ATS_OK) return NULL;
+    assert_string_equal(ops->name, LEVELS[i]);
+    return ops;
+}
+
+static void fill(uint64_t seed, float *x, int64_t count, int64_t span)
+{
+    ats_rng rng = ats_rng_stream(seed, "", "", 0, 0, "ops");
+    for (int64_t i = 0; i < count; i++) x[i] = (float)(ats_rng_below(&rng, 2 * span + 1) - span);
+}
+
+static void unknown_levels_are_refused(void **state)
+{
+    (void)state;
+    const ats_cpu_ops *ops = NULL;
+    ats_err err = {.code = ATS_OK};
+    assert_int_equal(setenv("ATTNSTRESS_CPU", "quantum", 1), 0);
+    assert_int_equal(ats_cpu_ops_find(&ops, &err), ATS_E_UNSUPPORTED);
+    assert_non_null(strstr(err.text, "\"quantum\""));
+    assert_non_null(strstr(err.text, "portable, avx2 or avx512"));
+    assert_int_equal(setenv("ATTNSTRESS_CPU", "", 1), 0);
+    assert_ok(ats_cpu_ops_find(&ops, &err), &err);
+    assert_int_equal(unsetenv("ATTNSTRESS_CPU"), 0);
+    assert_non_null(level(0));
+}
+
+static void products_are_exact(void **state)
+{
+    (void)state;
+    static const int64_t ROWS[] = {1, 2, 3, 5, 6, 8, 12, 16, 17, 31, 64, 128};
+    static const int64_t COLUMNS[] = {16, 32, 48, 64, 80, 128};
+    fill(1, a, MOST, 3);
+    fill(2, b, MOST, 3);
+    for (int l = 0; l < N_LEVELS; l++) {
+        const ats_cpu_ops *ops = level(l);
+        for (int i = 0; ops != NULL && i < 12 * 6; i++) {
+            const int64_t m = ROWS[i % 12], n = COLUMNS[i / 12], k = 1 + i % 40;
+            for (int turned = 0; turned < 2; turned++) {
+                const int64_t row = turned ? 1 : k, step = turned ? m : 1;
+                ops->gemm(m, n, k, a, row, step, b, n, c, n);
+                for (int64_t r = 0; r < m; r++)
+                    for (int64_t j = 0; j < n; j++) {
+                        double sum = 0;
+                        for (int64_t t = 0; t < k; t++)
+                            sum += (double)a[r * row + t * step] * (double)b[t * n + j];
+                        assert_true((double)c[r * n + j] == sum);
+                    }
+            }
+        }
+    }
+}
+
+/* Keys of three types, 1 to 8 rows, counts that fill no vector. */
+static void few_rows_are_exact(void **state)
+{
+    (void)state;
+    static uint16_t words[MOST];
+    static const ats_dtype TYPES[] = {ATS_F32, ATS_BF16, ATS_F16};
+    enum { D = 48, FIRST = 3 };
+    fill(3, a, MOST, 3);
+    fill(4, b, ATS_CPU_FEW * D, 3);
+    for (int l = 0; l < N_LEVELS; l++) {
+        const ats_cpu_ops *ops = level(l);
+        for (int i = 0; ops != NULL && i < 3 * 8 * 4; i++) {
+            const ats_dtype type = TYPES[i % 3];
+            const int64_t rows = 1 + i / 3 % 8, keys = (int64_t[]){1, 7, 40, 256}[i / 24];
+            const void *k = a;
+            if (type != ATS_F32) ats_narrow(type, a, (FIRST + keys) * D, words, 0);
+            if (type != ATS_F32) k = words;
+            memset(c, 0xff, sizeof c);
+            float q[ATS_CPU_FEW * D] = {0};
+            memcpy(q, b, (size_t)(rows * D) * sizeof *q);
+            if (!ops->dot(keys, rows, D, type, k, FIRST, q, c)) {
+                assert_true(l == 0 && rows > 4);
+                continue;
+            }
+            for (int64_t key = 0; key < keys; key++)
+                for (int64_t r = 0; r < ATS_CPU_FEW; r++) {
+                    double sum = 0;
+                    for (int64_t j = 0; j < D; j++)
+                        sum += (double)a[(FIRST + key) * D + j] * (double)q[r * D + j];
+                    assert_true((double)c[key * ATS_CPU_FEW + r] == sum);
+                }
+            float *o = c + 256 * ATS_CPU_FEW;
+            assert_true(ops->mix(keys, rows, D, type, k, FIRST, c, o));
+            for (int64_t r = 0; r < rows; r++)
+                for (int64_t j = 0; j < D; j++) {
+                    double sum = 0;
+                    for (int64_t key = 0; key < keys; key++)
+                        sum += (double)c[key * ATS_CPU_FEW + r] * (double)a[(FIRST + key) * D + j];
+                    assert_true((double)o[r * D + j] == sum);
+                }
+        }
+    }
+}
+
+static void words_widen_exactly(void **state)
+{
+    (void)state;
+    static uint16_t words[MOST];
+    for (int i = 0; i < MOST; i++) words[i] = (uint16_t)i;
+    for (int l = 0; l < N_LEVELS; l++) {
+        const ats_cpu_ops *ops = level(l);
+        for (int t = 0; ops != NULL && t < 2; t++) {
+            const ats_dtype type = t == 0 ? ATS_BF16 : ATS_F16;
+            ops->widen(type, words, 0, MOST, c);
+            for (int i = 0; i < MOST; i++) {
+                const float want = ats_load(type, words, i);
+                assert_true(isnan(want) ? isnan(c[i]) : memcmp(&c[i], &want, sizeof want) == 0);
+            }
+        }
+    }
+}
+
+static void exponentials_are_double(void **state)
+{
+    (void)state;
+    enum { ROWS = 64 };
+    double peak[ROWS], less[ROWS], out[ROWS];
+    fill(5, a, ROWS, 600);
+    for (int i = 0; i < ROWS; i++) {
+        peak[i] = i % 7 == 6 ? -(double)INFINITY : 600.25;
+        less[i] = 0.125 * i;
+        if (i % 5 == 4) a[i] = -INFINITY;
+    }
+    for (int l = 0; l < N_LEVELS; l++) {
+        const ats_cpu_ops *ops = level(l);
+        if (ops == NULL) continue;
+        for (int with = 0; with < 2; with++) {
+            ops->exponentials(ROWS, a, peak, with ? less : NULL, out);
+            for (int i = 0; i < ROWS; i++) {
+                const double x = (double)a[i] - peak[i] - (with ? less[i] : 0);
+                const bool none = i % 7 == 6 || i % 5 == 4 || x <= -700;
+                const double want = none ? 0 : exp(x);
+                assert_true(fabs(out[i] - want) <= 0x1p-50 * want);
+            }
+        }
+    }
+}
+
+/* Places, counts and norms, by plain loops. */
+static void scans_find_everything(void **state)
+{
+    (void)state;
+    enum { KEYS = 37, LANES = 32 };
+    static uint16_t hits[KEYS * LANES];
+    float bound[LANES], limit[LANES], count[LANES] = {0}, norm[KEYS], log_norm[KEYS];
+    fill(6, a, KEYS * LANES, 9);
+    fill(7, b, KEYS, 2);
+    for (int j = 0; j < LANES; j++) {
+        limit[j] = (float)(j % 11) - 3;
+        bound[j] = 100;
+    }
+    for (int l = 0; l < N_LEVELS; l++) {
+        const ats_cpu_ops *ops = level(l);
+        if (ops == NULL) continue;
+        const int64_t n = ops->above(KEYS, LANES, a, b, bound, limit, hits);
+        int64_t want = 0;
+        memset(count, 0, sizeof count);
+        ops->count_above(KEYS, LANES, a, limit, count);
+        for (int j = 0; j < LANES; j++) {
+            int heavier = 0;
+            for (int i = 0; i < KEYS; i++) {
+                want += a[i * LANES + j] + b[i] > limit[j];
+                heavier += a[i * LANES + j] > limit[j];
+            }
+            assert_true(count[j] == (float)heavier);
+        }
+        assert_int_equal(n, want);
+        for (int64_t i = 0; i < n; i++) {
+            const int key = hits[i] >> 8, lane = hits[i] & 0xff;
+            assert_true(a[key * LANES + lane] + b[key] > limit[lane]);
+            for (int64_t k = 0; k < i; k++) assert_true(hits[k] != hits[i]);
+        }
+        ops->norms(KEYS, LANES, ATS_F32, a, 0, norm, log_norm);
+        for (int i = 0; i < KEYS; i++) {
+            double sum = 0;
+            for (int j = 0; j < LANES; j++)
+                sum += (double)a[i * LANES + j] * (double)a[i * LANES + j];
+            assert_true(fabs((double)norm[i] - sqrt(sum)) <= 0x1p-22 * sqrt(sum));
+            assert_true(fabs((double)log_norm[i] - 0.5 * log(sum)) <= 0x1p-21 * fabs(log(sum)));
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(unknown_levels_are_refused), cmocka_unit_test(products_are_exact),
+        cmocka_unit_test(few_rows_are_exact),         cmocka_unit_test(words_widen_exactly),
+        cmocka_unit_test(exponentials_are_double),    cmocka_unit_test(scans_find_everything),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
