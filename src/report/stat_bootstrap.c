@@ -79,19 +79,6 @@ void ats_stat_bca_of(double statistic, double *values, int64_t n_values, const d
     interval(statistic, values, n_values, acceleration(jackknife, n), z, low, high);
 }
 
-/* Deviations below their mean of the jackknife of a mean are (d - mean) / (n - 1): the factor
- * cancels in the acceleration. */
-static double mean_acceleration(const double *d, int64_t n, double mean)
-{
-    double squares = 0, cubes = 0;
-    for (int64_t i = 0; i < n; i++) {
-        const double u = d[i] - mean;
-        squares += u * u;
-        cubes += u * u * u;
-    }
-    return squares > 0 ? cubes / (6 * pow(squares, 1.5)) : 0;
-}
-
 ats_stat_interval ats_stat_bca(ats_stat_bootstrap *bootstrap, const double *d, double alpha)
 {
     const int64_t n = bootstrap->n;
@@ -111,7 +98,9 @@ ats_stat_interval ats_stat_bca(ats_stat_bootstrap *bootstrap, const double *d, d
         for (int64_t i = 0; i < n; i++) sum += (double)counts[i] * (d[i] - mean);
         bootstrap->means[r] = sum / (double)n;
     }
-    const double a = mean_acceleration(d, n, mean);
+    /* the jackknife of a mean deviates below its mean by (d - mean) / (n - 1): the factor cancels
+     */
+    const double a = -acceleration(d, n);
     const double size = (double)n;
     const double wide = sqrt(size / (size - 1)) * ats_stat_t_quantile(1 - alpha / 2, n - 1);
     qsort(bootstrap->means, (size_t)bootstrap->resamples, sizeof(double), compare_doubles);
