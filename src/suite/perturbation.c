@@ -155,6 +155,11 @@ static bool read_grid(ats_reader *reader, ats_perturbation_draft *out)
                      "kind %s has no control twin; take 'control' away", family->kind);
         good = false;
     }
+    if (out->built.breakdown_search && family->dose == NULL) {
+        ats_issue_at(reader->issues, ats_node_get(node, "breakdown_search"), "E-dose",
+                     "kind %s has no dose to search; take 'breakdown_search' away", family->kind);
+        good = false;
+    }
     out->built.control = out->control && family->has_control;
     out->built.replicates = out->replicates;
     return good;
