@@ -16,12 +16,11 @@ const float *ats_cell_span_output(const ats_cell *cell, bool base)
     return (base ? cell->base : cell->route)->region_output + ats_cell_region(cell) * d_v;
 }
 
-static bool legal(const ats_problem *p, int64_t row, int64_t key)
+bool ats_row_sees(const ats_problem *p, int64_t row, int64_t key)
 {
     const int64_t probe = row % p->n_probes;
     if (p->keep != NULL && !p->keep[probe * p->n_keys + key]) return false;
-    if (p->key_segment != NULL && p->q_segment != NULL &&
-        p->key_segment[key] != p->q_segment[row])
+    if (p->key_segment != NULL && p->q_segment != NULL && p->key_segment[key] != p->q_segment[row])
         return false;
     if (p->bias != NULL && p->bias[row][key] <= ATS_BIAS_HIDES) return false;
     return ats_legal_position(&p->contract, p->q_pos[row], p->key_pos[key]);
@@ -33,6 +32,6 @@ int64_t ats_cell_legal_rows(const ats_cell *cell)
     int64_t rows = 0;
     for (int64_t r = 0; r < region->n_ranges; r++)
         for (int64_t key = region->ranges[r].start; key < region->ranges[r].stop; key++)
-            rows += legal(cell->problem, cell->row, key);
+            rows += ats_row_sees(cell->problem, cell->row, key);
     return rows;
 }

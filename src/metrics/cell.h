@@ -32,6 +32,8 @@ double ats_cell_span_lse(const ats_cell *cell, bool base);
 /* sum of w v over the span [d_v]; NULL: zero (inserted rows of the base). */
 const float *ats_cell_span_output(const ats_cell *cell, bool base);
 
+/* May the row see the key in the base: masks, segments, biases and positions together. */
+bool ats_row_sees(const ats_problem *problem, int64_t row, int64_t key);
 /* Keys of the span that the row may see in the base; the span is not ATS_SPAN_INSERTED. */
 int64_t ats_cell_legal_rows(const ats_cell *cell);
 

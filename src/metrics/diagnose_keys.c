@@ -2,6 +2,7 @@
 #include <stdio.h>
 
 #include "base/rng.h"
+#include "metrics/cell.h"
 #include "metrics/diagnose_private.h"
 
 /* Turns pairs of q by independent random angles: the layer's rotary pairs, and the elements
@@ -25,15 +26,6 @@ static void turn(const ats_rope *rope, const float *q, int64_t d, ats_rng *rng, 
         out[a] = x * c - y * s;
         out[b] = y * c + x * s;
     }
-}
-
-static bool legal(const ats_problem *p, int64_t row, int64_t key)
-{
-    if (p->keep != NULL && !p->keep[row % p->n_probes * p->n_keys + key]) return false;
-    if (p->key_segment != NULL && p->q_segment != NULL && p->key_segment[key] != p->q_segment[row])
-        return false;
-    if (p->bias != NULL && p->bias[row][key] <= ATS_BIAS_HIDES) return false;
-    return ats_legal_position(&p->contract, p->q_pos[row], p->key_pos[key]);
 }
 
 static double offset_of(const ats_problem *p, int64_t row, int64_t key, bool seen)
@@ -121,7 +113,7 @@ ats_code ats_diagnose_keys(const ats_problem *p, int64_t row, const uint8_t *sin
     keys.q_norm = q.norm;
     for (int64_t i = 0; i < p->n_keys; i++) {
         const int64_t at = keys.n;
-        const bool seen = legal(p, row, i);
+        const bool seen = ats_row_sees(p, row, i);
         if (!seen && p->contract.causal && p->key_pos[i] > p->q_pos[row]) continue;
         ats_widen(p->k_dtype, p->k, i * p->d_qk, p->d_qk, k);
         if (!measure(&q, k, p->d_qk, p->n_keys, &keys.norm[at], &keys.cosine[at],
