@@ -171,18 +171,32 @@ static bool ops_state(int64_t keys, int64_t lanes, const float *z, const float *
 {
     bool finite = true;
     for (int64_t j = 0; j < lanes; j += VL) {
-        vf m = v_set(-INFINITY), mc = m, zero = v_set(0.0f);
-        for (int64_t i = 0; i < keys; i++) {
+        vf m = v_set(-INFINITY), mc = m, zero = v_set(0.0f); /* zero: NaN once z is not finite */
+        vf m2 = m, mc2 = m, zero2 = zero; /* of odd keys, so that no sum waits for the last */
+        int64_t i = 0;
+        for (; i + 2 <= keys; i += 2) {
+            const vf x = v_load(z + i * lanes + j), y = v_load(z + (i + 1) * lanes + j);
+            m = V_MAX(m, x);
+            m2 = V_MAX(m2, y);
+            mc = V_MAX(mc, x + log_norm[i]);
+            mc2 = V_MAX(mc2, y + log_norm[i + 1]);
+            zero += x * 0.0f;
+            zero2 += y * 0.0f;
+        }
+        if (i < keys) {
             const vf x = v_load(z + i * lanes + j);
             m = V_MAX(m, x);
             mc = V_MAX(mc, x + log_norm[i]);
-            zero += x * 0.0f; /* NaN for ever after a number that is not finite */
+            zero += x * 0.0f;
         }
+        m = V_MAX(m, m2);
+        mc = V_MAX(mc, mc2);
+        zero += zero2;
         v_store(out->m + j, m);
         v_store(out->mc + j, mc);
         m = V_SELECT_GT(m, v_set(-INFINITY), m, v_set(0.0f));
         vf l = v_set(0.0f), e = l, s2 = l, a = l;
-        for (int64_t i = 0; i < keys; i++) {
+        for (i = 0; i < keys; i++) {
             vf log2;
             const vf w = v_exp_log2(v_load(z + i * lanes + j) - m, &log2);
             l += w;
@@ -258,12 +272,17 @@ static int ops_differ(int64_t keys, int64_t lanes, int64_t rows, const float *zb
 static void ops_count_above(int64_t keys, int64_t lanes, const float *z, const float *threshold,
                             float *count)
 {
+    const vf none = v_set(0.0f), one = v_set(1.0f);
     for (int64_t j = 0; j < lanes; j += VL) {
         const vf limit = v_load(threshold + j);
-        vf above = v_load(count + j);
-        for (int64_t i = 0; i < keys; i++)
-            above += V_SELECT_GT(v_load(z + i * lanes + j), limit, v_set(1.0f), v_set(0.0f));
-        v_store(count + j, above);
+        vf even = v_load(count + j), odd = none;
+        int64_t i = 0;
+        for (; i + 2 <= keys; i += 2) {
+            even += V_SELECT_GT(v_load(z + i * lanes + j), limit, one, none);
+            odd += V_SELECT_GT(v_load(z + (i + 1) * lanes + j), limit, one, none);
+        }
+        if (i < keys) even += V_SELECT_GT(v_load(z + i * lanes + j), limit, one, none);
+        v_store(count + j, even + odd);
     }
 }
 
