@@ -143,13 +143,18 @@ def _create(path: Path) -> h5py.File:
 
 
 def put_tensor(group: h5py.Group, name: str, tensor: Tensor) -> None:
-    """[H, rows, d] in chunks [1, rows, d] of 256 KiB to 1 MiB, shuffled, zstd 3."""
+    """[H, rows, d] in chunks [1, rows, d] of 256 KiB to 1 MiB, shuffled, zstd 3, and a checksum."""
     heads, rows, width = tensor.data.shape
     chunk = max(1, min(rows, CHUNK_BYTES // max(1, width * tensor.data.itemsize)))
     item = group.create_dataset(name, data=np.ascontiguousarray(tensor.data),
-                                chunks=(1, chunk, width), shuffle=True,
+                                chunks=(1, chunk, width), shuffle=True, fletcher32=True,
                                 **zstd())
     item.attrs["storage_dtype"] = tensor.storage
+
+
+def _put_checked(group: h5py.Group, name: str, data: Array) -> h5py.Dataset:
+    """Chunks with a checksum; without one a flipped byte of a number passes for another number."""
+    return group.create_dataset(name, data=data, chunks=True, shuffle=True, fletcher32=True)
 
 
 class SampleWriter:
@@ -195,12 +200,12 @@ class SampleWriter:
         for name, tensor in (("q", q), ("k", k), ("v", v)):
             put_tensor(group, name, tensor)
         if out is not None and lse is not None:
-            group.create_dataset("out", data=np.asarray(out, "f4")).attrs["storage_dtype"] = "float32"
-            group["lse"] = np.asarray(lse, "f4")
+            _put_checked(group, "out", np.asarray(out, "f4")).attrs["storage_dtype"] = "float32"
+            _put_checked(group, "lse", np.asarray(lse, "f4"))
         if keep is not None:
-            group["keep"] = np.asarray(keep, "u1")
+            _put_checked(group, "keep", np.asarray(keep, "u1"))
         if bias is not None:
-            group["bias"] = np.asarray(bias, "f4")
+            _put_checked(group, "bias", np.asarray(bias, "f4"))
         self.layers.add(index)
         self.group.file.flush()
 

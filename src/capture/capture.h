@@ -103,6 +103,11 @@ ATS_MUST_CHECK ats_code ats_attention_load_heads(const ats_capture *capture, int
                                                  ats_attention *out, ats_err *err);
 void ats_attention_fini(ats_attention *attention);
 
+/* Tensors (q, k, v, keep, bias, out, lse) of all samples and layers, and how many of them have a
+ * checksum over their stored numbers. Looks at the head of every chunk. */
+ATS_MUST_CHECK ats_code ats_capture_checksums(const ats_capture *capture, int64_t *total,
+                                              int64_t *with, ats_err *err);
+
 /* May probe row (position pos_q, own key index or -1) of this sample see key i of this layer:
  * causality, window, chunk, segment and keep mask together. */
 bool ats_capture_visible(const ats_layer *layer, const ats_sample *sample,

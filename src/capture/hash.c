@@ -24,7 +24,7 @@ static ats_code hash_stream(int fd, const char *path, XXH3_state_t *state, void 
 
 ats_code ats_capture_hash(const char *path, char out[33], ats_err *err)
 {
-    enum { ROOM = 1 << 20 };
+    enum { ROOM = 256 << 10 };
     ats_code rc = ATS_OK;
     XXH3_state_t *state = XXH3_createState();
     void *buffer = malloc(ROOM);

@@ -5,6 +5,7 @@
 
 #include "capture/describe.h"
 #include "capture/reader.h"
+#include "h5/checksum.h"
 #include "h5/chunks.h"
 
 typedef struct ats_capture_file capture_file;
@@ -180,6 +181,21 @@ out:
     return rc;
 }
 
+/* int8 writers may mean -1, all bits set, by true. */
+static ats_code check_keep_values(const ats_h5_dataset *dataset, uint8_t *keep, ats_err *err)
+{
+    const int64_t keys = dataset->extent[1];
+    for (int64_t i = 0; i < dataset->count; i++) {
+        if (keep[i] == 0xff && dataset->type == ATS_H5_I8) keep[i] = 1;
+        if (keep[i] > 1)
+            return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
+                               "holds %d at [%lld, %lld]; a keep mask holds 0 and 1 (may attend)",
+                               dataset->type == ATS_H5_U8 ? keep[i] : (int)(int8_t)keep[i],
+                               (long long)(i / keys), (long long)(i % keys));
+    }
+    return ATS_OK;
+}
+
 /* Everything that is stored as it is kept goes through one pass; other floats are converted. */
 static ats_code read_tensors(capture_file *file, const ats_h5_dataset *open, const heads *wanted,
                              ats_attention *a, ats_err *err)
@@ -196,8 +212,7 @@ static ats_code read_tensors(capture_file *file, const ats_h5_dataset *open, con
             n++;
     }
     ATS_TRY(ats_h5_read_many(jobs, n, err));
-    if (a->keep != NULL)
-        for (int64_t i = 0; i < open[KEEP].count; i++) a->keep[i] = a->keep[i] != 0;
+    if (a->keep != NULL) rc = check_keep_values(&open[KEEP], a->keep, err);
 out:
     return rc;
 }
@@ -231,6 +246,41 @@ ats_code ats_attention_load_heads(const ats_capture *capture, int64_t sample, in
 out:
     for (int i = 0; i < TENSORS; i++) ats_h5_dataset_close(&open[i]);
     if (rc != ATS_OK) ats_attention_fini(&a);
+    return rc;
+}
+
+static ats_code count_checksums(capture_file *file, int64_t sample, const ats_layer *l,
+                                int64_t *tensors_seen, int64_t *with, ats_err *err)
+{
+    const tensors want = tensors_of(&file->capture.samples[sample], l);
+    char group[128];
+    layer_group(file->sample_groups[sample], l, group);
+    for (int i = 0; i < TENSORS; i++) {
+        ats_h5_dataset dataset;
+        bool has = false;
+        ats_code rc = tensor_open(file, group, &want.at[i], i, l, &dataset, err);
+        if (rc == ATS_OK && dataset.id > 0) {
+            rc = ats_h5_checksummed(&dataset, &has, err);
+            *tensors_seen += 1;
+            *with += has;
+        }
+        ats_h5_dataset_close(&dataset);
+        if (rc != ATS_OK) return rc;
+    }
+    return ATS_OK;
+}
+
+ats_code ats_capture_checksums(const ats_capture *capture, int64_t *total, int64_t *with,
+                               ats_err *err)
+{
+    int64_t seen = 0, good = 0;
+    ats_code rc = ATS_OK;
+    for (int64_t s = 0; s < capture->n_samples; s++)
+        for (int64_t l = 0; l < capture->n_layers; l++)
+            ATS_TRY(count_checksums(capture->file, s, &capture->layers[l], &seen, &good, err));
+    *total = seen;
+    *with = good;
+out:
     return rc;
 }
 

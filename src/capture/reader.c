@@ -58,6 +58,18 @@ static int64_t model_width(const ats_capture *capture)
     return -1;
 }
 
+static ats_code unique_readouts(capture_file *file, int64_t n, ats_err *err)
+{
+    const char *const *names = file->capture.readout_names;
+    for (int64_t i = 0; i < n; i++)
+        for (int64_t j = 0; j < i; j++)
+            if (strcmp(names[i], names[j]) == 0)
+                return ats_h5_fail(err, ATS_E_INPUT, &file->h5, "/readouts/names",
+                                   "names %lld and %lld are both \"%s\"; names are unique",
+                                   (long long)j, (long long)i, names[i]);
+    return ATS_OK;
+}
+
 static ats_code read_readouts(capture_file *file, ats_err *err)
 {
     ats_capture *capture = &file->capture;
@@ -68,6 +80,7 @@ static ats_code read_readouts(capture_file *file, ats_err *err)
     ATS_TRY(ats_capture_texts(file, "/readouts", "names", false, true, &n, &capture->readout_names,
                               err));
     if (n == 0) goto out;
+    ATS_TRY(unique_readouts(file, n, err));
     ATS_TRY(ats_h5_dataset_open(&file->h5, "/readouts/direction", &dataset, err));
     int64_t extent[2] = {n, model_width(capture)};
     ATS_TRY(ats_h5_expect_shape(&dataset, 2, extent, "[readouts, d_model]", err));

@@ -128,6 +128,14 @@ static ats_code read_probes(capture_file *file, const char *sample_group, ats_sa
                              (long long)i, (long long)index[i], (long long)sample->n_keys);
             goto out;
         }
+        if (index[i] >= 0 && sample->position[index[i]] != position[i]) {
+            rc = ats_h5_fail(err, ATS_E_INPUT, &file->h5, group,
+                             "probe %lld is key %lld, whose position is %lld, but states position "
+                             "%lld; they are one token: store its position twice, or index -1",
+                             (long long)i, (long long)index[i],
+                             (long long)sample->position[index[i]], (long long)position[i]);
+            goto out;
+        }
     }
     sample->probes = probes;
     sample->n_probes = n;
@@ -160,6 +168,11 @@ static ats_code read_sample(capture_file *file, const char *group, ats_sample *s
     const int64_t most = file->h5.size; /* a key takes more than a byte */
     ats_code rc;
     ATS_TRY(ats_capture_text(file, group, "id", false, &sample->id, err));
+    if (sample->id[0] == '\0') {
+        rc = ats_h5_fail(err, ATS_E_INPUT, &file->h5, group,
+                         "has an empty id; suites and results name a sample by it");
+        goto out;
+    }
     ATS_TRY(ats_capture_text(file, group, "cluster", true, &sample->cluster, err));
     if (sample->cluster[0] == '\0') sample->cluster = sample->id;
     if (ats_h5_has_attr(&file->h5, group, "variant_of"))

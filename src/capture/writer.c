@@ -51,11 +51,53 @@ out:
     return rc;
 }
 
+/* Chunks [1, rows, last] of at most 512 KiB, as the reader likes them. */
+static void tensor_chunk(ats_h5_layout *layout, size_t element)
+{
+    enum { CHUNK_BYTES = 512 << 10 };
+    const int last = layout->rank - 1;
+    for (int i = 0; i < layout->rank; i++) layout->chunk[i] = 1;
+    ats_h5_chunk_shape(1, &layout->extent[last], element, &layout->chunk[last]);
+    int64_t rows = CHUNK_BYTES / (layout->chunk[last] * (int64_t)element);
+    if (rows < 1) rows = 1;
+    if (last > 0)
+        layout->chunk[last - 1] = rows < layout->extent[last - 1] ? rows : layout->extent[last - 1];
+}
+
+static ats_code put_tensor(const ats_h5_file *file, const char *group, const char *name,
+                           ats_h5_type type, const char *storage, int rank, const int64_t *extent,
+                           const void *data, ats_err *err)
+{
+    const object p = child_path(group, name);
+    ats_h5_layout layout = {.type = type,
+                            .rank = rank,
+                            .chunked = true,
+                            .shuffle = true,
+                            .compression = ATS_H5_ZSTD,
+                            .level = 3};
+    ats_h5_dataset dataset = {.id = 0};
+    ats_code rc;
+    if (data == NULL) return ATS_OK;
+    for (int i = 0; i < rank; i++) layout.extent[i] = extent[i];
+    tensor_chunk(&layout, ats_h5_type_size(type));
+    ATS_TRY(ats_h5_dataset_create(file, p.text, &layout, &dataset, err));
+    ATS_TRY(ats_h5_write_box(&dataset, NULL, NULL, data, err));
+    if (storage != NULL) rc = ats_h5_put_text(file, p.text, "storage_dtype", storage, err);
+out:
+    ats_h5_dataset_close(&dataset);
+    return rc;
+}
+
+/* Small data goes into the object's header, which has a checksum, the rest into chunks with one. */
 static ats_code save(const ats_h5_file *file, const char *group, const char *name, ats_h5_type type,
                      int rank, const int64_t *extent, const void *data, ats_err *err)
 {
+    enum { SMALL = 16 << 10 /* bytes */ };
     const object p = child_path(group, name);
-    return ats_h5_save(file, p.text, type, rank, extent, data, err);
+    int64_t bytes = (int64_t)ats_h5_type_size(type);
+    for (int i = 0; i < rank; i++) bytes *= extent[i];
+    return bytes > SMALL ? put_tensor(file, group, name, type, NULL, rank, extent, data, err)
+                         : ats_h5_save(file, p.text, type, rank, extent, data, err);
 }
 
 static ats_code put_layer_numbers(const ats_h5_file *file, const char *group,
@@ -242,43 +284,6 @@ static ats_code put_sample(const ats_h5_file *file, const char *group, const ats
     ATS_TRY(put_spans(file, group, sample->spans, sample->n_spans, err));
     rc = put_probes(file, group, sample->probes, sample->n_probes, err);
 out:
-    return rc;
-}
-
-/* Chunks [1, rows, last] of at most 512 KiB, as the reader likes them. */
-static void tensor_chunk(ats_h5_layout *layout, size_t element)
-{
-    enum { CHUNK_BYTES = 512 << 10 };
-    const int last = layout->rank - 1;
-    for (int i = 0; i < layout->rank; i++) layout->chunk[i] = 1;
-    ats_h5_chunk_shape(1, &layout->extent[last], element, &layout->chunk[last]);
-    int64_t rows = CHUNK_BYTES / (layout->chunk[last] * (int64_t)element);
-    if (rows < 1) rows = 1;
-    if (last > 0)
-        layout->chunk[last - 1] = rows < layout->extent[last - 1] ? rows : layout->extent[last - 1];
-}
-
-static ats_code put_tensor(const ats_h5_file *file, const char *group, const char *name,
-                           ats_h5_type type, const char *storage, int rank, const int64_t *extent,
-                           const void *data, ats_err *err)
-{
-    const object p = child_path(group, name);
-    ats_h5_layout layout = {.type = type,
-                            .rank = rank,
-                            .chunked = true,
-                            .shuffle = true,
-                            .compression = ATS_H5_ZSTD,
-                            .level = 3};
-    ats_h5_dataset dataset = {.id = 0};
-    ats_code rc;
-    if (data == NULL) return ATS_OK;
-    for (int i = 0; i < rank; i++) layout.extent[i] = extent[i];
-    tensor_chunk(&layout, ats_h5_type_size(type));
-    ATS_TRY(ats_h5_dataset_create(file, p.text, &layout, &dataset, err));
-    ATS_TRY(ats_h5_write_box(&dataset, NULL, NULL, data, err));
-    if (storage != NULL) rc = ats_h5_put_text(file, p.text, "storage_dtype", storage, err);
-out:
-    ats_h5_dataset_close(&dataset);
     return rc;
 }
 

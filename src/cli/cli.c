@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "cli/command.h"
 #include "cli/style.h"
+#include "engine/interrupt.h"
 #include "engine/version.h"
 #include "kernels/backend.h"
 
@@ -93,6 +94,10 @@ static ats_code fail_unknown(const char *name, ats_err *err)
     return ats_fail(err, ATS_E_USAGE, "there is no command %s; `attnstress help` lists them", name);
 }
 
+static const char *program = "attnstress";
+
+const char *ats_cli_program(void) { return program; }
+
 static ats_code dispatch(int argc, char **argv, ats_err *err)
 {
     if (argc < 2) {
@@ -118,18 +123,21 @@ static ats_code dispatch(int argc, char **argv, ats_err *err)
  * so the program starts itself once more; where that fails it goes on as it is. Not where OpenMP is
  * told to bind threads: the first one is then bound already, and a second start would see one
  * processor. */
-static void wait_without_spinning(char **argv)
+static void wait_without_spinning(int argc, char **argv)
 {
     static const char *const told[] = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND",
                                        "OMP_PLACES", "GOMP_CPU_AFFINITY"};
     for (size_t i = 0; i < sizeof told / sizeof *told; i++)
         if (getenv(told[i]) != NULL) return;
-    if (setenv("OMP_WAIT_POLICY", "passive", 1) == 0) execv("/proc/self/exe", argv);
+    if (setenv("OMP_WAIT_POLICY", "passive", 1) != 0) return;
+    if (argc > 1 && strcmp(argv[1], "run") == 0) ats_interrupt_hold();
+    execv("/proc/self/exe", argv);
 }
 
 int ats_cli_main(int argc, char **argv)
 {
-    wait_without_spinning(argv);
+    wait_without_spinning(argc, argv);
+    if (argc > 0 && argv[0][0] != '\0') program = argv[0];
     signal(SIGXFSZ, SIG_IGN); /* a write past the limit on file sizes fails, and is told */
     ats_err err = {.code = ATS_OK};
     ats_code rc = flush_stdout(dispatch(argc, argv, &err), &err);

@@ -40,38 +40,87 @@ static void print_layer(const ats_layer *layer)
            layer->alibi_slope != NULL ? ", alibi" : "", layer->w_o != NULL ? ", w_o" : "");
 }
 
+/* A text of the file, with what could move a terminal's cursor or colours as \\xNN. */
+static void print_text(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    for (; *at != '\0'; at++) {
+        const bool c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+        if (*at < 0x20 || *at == 0x7f || c1)
+            printf("\\x%02x", c1 ? *++at : *at);
+        else
+            putchar(*at);
+    }
+}
+
 static void print_sample(const ats_sample *sample)
 {
-    printf("  sample %s: %lld keys", sample->id, (long long)sample->n_keys);
-    if (sample->variant_of != NULL) printf(", variant of %s", sample->variant_of);
+    printf("  sample ");
+    print_text(sample->id);
+    printf(": %lld keys", (long long)sample->n_keys);
+    if (sample->variant_of != NULL) {
+        printf(", variant of ");
+        print_text(sample->variant_of);
+    }
     printf("\n    spans:");
     for (int64_t i = 0; i < sample->n_spans; i++) {
         const ats_span *span = &sample->spans[i];
-        printf(" %s", span->name);
-        if (strcmp(span->name, span->role) != 0) printf(" (%s)", span->role);
+        putchar(' ');
+        print_text(span->name);
+        if (strcmp(span->name, span->role) != 0) {
+            printf(" (");
+            print_text(span->role);
+            putchar(')');
+        }
         printf(" [%lld, %lld)%s", (long long)span->start, (long long)span->stop,
                i + 1 < sample->n_spans ? "," : "");
     }
     printf("\n    probes:");
-    for (int64_t i = 0; i < sample->n_probes; i++)
-        printf(" %lld at %lld (%s)%s", (long long)i, (long long)sample->probes[i].position,
-               sample->probes[i].role, i + 1 < sample->n_probes ? "," : "");
+    for (int64_t i = 0; i < sample->n_probes; i++) {
+        printf(" %lld at %lld (", (long long)i, (long long)sample->probes[i].position);
+        print_text(sample->probes[i].role);
+        printf(")%s", i + 1 < sample->n_probes ? "," : "");
+    }
     putchar('\n');
 }
 
-static void print_capture(const ats_capture *capture)
+static void print_checksums(int64_t tensors, int64_t with)
 {
-    printf("capture %s\n  model %s, checkpoint %s\n  weights %s, made by %s\n  hash %s\n",
-           capture->path, capture->model_id, capture->checkpoint, capture->weights_hash,
-           capture->producer, capture->hash);
+    if (with == tensors)
+        printf("  checksums: over all %lld tensors\n", (long long)tensors);
+    else
+        printf("  checksums: over %lld of %lld tensors; in the others a damaged byte passes for "
+               "another number\n",
+               (long long)with, (long long)tensors);
+}
+
+static void print_line(const char *name, const char *text)
+{
+    printf("  %s ", name);
+    print_text(text);
+    putchar('\n');
+}
+
+static ats_code print_capture(const ats_capture *capture, ats_err *err)
+{
+    int64_t tensors, with;
+    const ats_code rc = ats_capture_checksums(capture, &tensors, &with, err);
+    if (rc != ATS_OK) return rc;
+    printf("capture %s\n  model ", capture->path);
+    print_text(capture->model_id);
+    printf(", checkpoint ");
+    print_text(capture->checkpoint);
+    printf("\n  weights ");
+    print_text(capture->weights_hash);
+    printf(", made by ");
+    print_text(capture->producer);
+    printf("\n  hash %s\n", capture->hash);
+    print_checksums(tensors, with);
     for (int64_t l = 0; l < capture->n_layers; l++) print_layer(&capture->layers[l]);
-    if (capture->n_readouts > 0) {
-        printf("  readouts:");
-        for (int64_t r = 0; r < capture->n_readouts; r++)
-            printf("%s %s", r > 0 ? "," : "", capture->readout_names[r]);
-        putchar('\n');
-    }
+    for (int64_t r = 0; r < capture->n_readouts; r++)
+        print_line("readout", capture->readout_names[r]);
     for (int64_t s = 0; s < capture->n_samples; s++) print_sample(&capture->samples[s]);
+    return ATS_OK;
 }
 
 static json_t *json_layers(const ats_capture *capture)
@@ -117,12 +166,16 @@ static ats_code json_capture(const ats_capture *capture, ats_err *err)
         json_array_append_new(samples, json_sample(&capture->samples[s]));
     for (int64_t r = 0; r < capture->n_readouts; r++)
         json_array_append_new(readouts, json_string(capture->readout_names[r]));
-    return ats_json_print(json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "path",
-                                    capture->path, "model_id", capture->model_id, "checkpoint",
-                                    capture->checkpoint, "weights_hash", capture->weights_hash,
-                                    "hash", capture->hash, "layers", json_layers(capture),
-                                    "samples", samples, "readouts", readouts),
-                          err);
+    int64_t tensors, with;
+    const ats_code rc = ats_capture_checksums(capture, &tensors, &with, err);
+    if (rc != ATS_OK) return rc;
+    return ats_json_print(
+        json_pack("{s:s, s:I, s:I, s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "path", capture->path,
+                  "tensors", (json_int_t)tensors, "tensors_with_checksum", (json_int_t)with,
+                  "model_id", capture->model_id, "checkpoint", capture->checkpoint, "weights_hash",
+                  capture->weights_hash, "hash", capture->hash, "layers", json_layers(capture),
+                  "samples", samples, "readouts", readouts),
+        err);
 }
 
 /* One dataset as a line: name, type, extents. */
@@ -169,7 +222,10 @@ static ats_code print_texts(const ats_h5_dataset *dataset, ats_arena *arena, ats
 {
     const char *const *texts = NULL;
     ats_code rc = ats_h5_read_texts(dataset, arena, &texts, err);
-    for (int64_t i = 0; rc == ATS_OK && i < dataset->count; i++) printf("%s\n", texts[i]);
+    for (int64_t i = 0; rc == ATS_OK && i < dataset->count; i++) {
+        print_text(texts[i]);
+        putchar('\n');
+    }
     return rc;
 }
 
@@ -259,7 +315,7 @@ static ats_code run_inspect(const ats_args *args, ats_err *err)
         if (ats_args_flag(args, "json"))
             ATS_TRY(json_capture(capture, err));
         else
-            print_capture(capture);
+            ATS_TRY(print_capture(capture, err));
     } else if (ats_args_flag(args, "json")) {
         ATS_TRY(ats_fail(err, ATS_E_USAGE,
                          "%s is not a capture, and --json shows captures; leave --json away",

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "cli/session.h"
 #include "engine/digest.h"
+#include "engine/interrupt.h"
 
 static const ats_option options[] = {
     {"output", 'o', ATS_OPT_VALUE, "OUT.h5", "result file; default: the suite's name, here", false},
@@ -148,7 +149,7 @@ static ats_code report(const ats_args *args, const ats_plan *plan, const ats_out
     const char *text = NULL;
     ats_code rc;
     ATS_TRY(ats_gates_judge(arena, plan, outcome, &verdict, err));
-    ATS_TRY(ats_digest(arena, plan, outcome, &verdict, path, &summary, err));
+    ATS_TRY(ats_digest(arena, plan, outcome, &verdict, ats_cli_program(), path, &summary, err));
     print_work(plan, outcome);
     print_timings(outcome);
     if (ats_args_flag(args, "json")) {
@@ -174,6 +175,7 @@ static ats_code run_run(const ats_args *args, ats_err *err)
     ats_arena arena;
     const char *output = ats_args_value(args, "output");
     ats_code rc;
+    ats_interrupt_watch();
     ats_arena_init(&arena, false);
     ATS_TRY(ats_session_open(args, &session, err));
     if (output == NULL) ATS_TRY(default_output(&arena, session.suite, &output, err));
@@ -190,6 +192,7 @@ out:
     ats_outcome_fini(&outcome);
     ats_session_close(&session);
     ats_arena_fini(&arena);
+    ats_interrupt_unwatch();
     return rc;
 }
 

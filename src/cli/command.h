@@ -86,4 +86,7 @@ const char *ats_style(const char *name);
 /* argv -> exit status; everything but exit(). */
 int ats_cli_main(int argc, char **argv);
 
+/* The program as it was called, for commands that a person may copy. */
+const char *ats_cli_program(void);
+
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/text.h"
 
@@ -185,25 +186,59 @@ static void worst_cell(const digest *d, int64_t *case_index, int64_t *l, int64_t
     }
 }
 
-static ats_code next_command(digest *d, const char *path, const char **out)
+static bool same_file(const char *a, const char *b)
+{
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* "suites/../examples/a.h5" as "examples/a.h5", where that is the same file. */
+static ats_code plain_path(digest *d, const char *path, const char **out)
+{
+    char *plain = NULL;
+    size_t used = 0;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(d->arena, (int64_t)strlen(path) + 1, &plain, d->err));
+    for (const char *at = path; *at != '\0';) {
+        const size_t length = strcspn(at, "/");
+        const bool up = length == 2 && at[0] == '.' && at[1] == '.';
+        size_t last = used > 0 ? used - 1 : 0; /* start of the component before */
+        while (last > 0 && plain[last - 1] != '/') last--;
+        if (up && used > last + 1 && memcmp(plain + last, "../", used - last) != 0) {
+            used = last;
+        } else {
+            memcpy(plain + used, at, length);
+            used += length;
+            if (at[length] == '/') plain[used++] = '/';
+        }
+        at += length + (at[length] == '/');
+    }
+    plain[used] = '\0';
+    *out = same_file(plain, path) ? plain : path;
+out:
+    return rc;
+}
+
+static ats_code next_command(digest *d, const char *program, const char *path, const char **out)
 {
     const ats_plan *plan = d->plan;
-    const char *file = NULL, *capture = NULL;
+    const char *file = NULL, *capture = NULL, *plain = NULL;
     int64_t c, l, h;
     ats_code rc;
+    ATS_TRY(shell_word(d, program, &program));
     ATS_TRY(shell_word(d, path, &file));
     worst_cell(d, &c, &l, &h);
     if (c < 0) {
-        ATS_TRY(ats_arena_printf(d->arena, out, d->err, "attnstress inspect %s", file));
+        ATS_TRY(ats_arena_printf(d->arena, out, d->err, "%s inspect %s", program, file));
         goto out;
     }
     const ats_chosen *chosen = &plan->selection.samples[c / plan->suite->n_variants];
-    ATS_TRY(shell_word(d, plan->captures[chosen->capture]->path, &capture));
-    ATS_TRY(
-        ats_arena_printf(d->arena, out, d->err,
-                         "attnstress explain %s --case %lld --layer %lld --head %lld --capture %s",
-                         file, (long long)c, (long long)layer_number(plan, l),
-                         (long long)plan->selection.heads[h], capture));
+    ATS_TRY(plain_path(d, plan->captures[chosen->capture]->path, &plain));
+    ATS_TRY(shell_word(d, plain, &capture));
+    ATS_TRY(ats_arena_printf(d->arena, out, d->err,
+                             "%s explain %s --case %lld --layer %lld --head %lld --capture %s",
+                             program, file, (long long)c, (long long)layer_number(plan, l),
+                             (long long)plan->selection.heads[h], capture));
 out:
     return rc;
 }
@@ -222,7 +257,8 @@ static ats_code capture_names(digest *d, const char **out)
 }
 
 ats_code ats_digest(ats_arena *arena, const ats_plan *plan, const ats_outcome *outcome,
-                    const ats_verdict *verdict, const char *path, ats_summary *out, ats_err *err)
+                    const ats_verdict *verdict, const char *program, const char *path,
+                    ats_summary *out, ats_err *err)
 {
     digest d = {arena, plan, outcome, err};
     const char *model = plan->captures[0]->model_id;
@@ -246,7 +282,7 @@ ats_code ats_digest(ats_arena *arena, const ats_plan *plan, const ats_outcome *o
     ATS_TRY(digest_reasons(&d, &s));
     ATS_TRY(digest_weakest(&d, &s));
     ATS_TRY(digest_gates(&d, verdict, &s));
-    ATS_TRY(next_command(&d, path, &s.next));
+    ATS_TRY(next_command(&d, program, path, &s.next));
     *out = s;
 out:
     return rc;

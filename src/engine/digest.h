@@ -6,9 +6,11 @@
 #include "engine/gates.h"
 #include "report/summary.h"
 
-/* path: where the result is. The next command explains the weakest cell of a treatment case. */
+/* program: as it was called. path: where the result is. The next command explains the weakest cell
+ * of a treatment case. */
 ATS_MUST_CHECK ats_code ats_digest(ats_arena *arena, const ats_plan *plan,
                                    const ats_outcome *outcome, const ats_verdict *verdict,
-                                   const char *path, ats_summary *out, ats_err *err);
+                                   const char *program, const char *path, ats_summary *out,
+                                   ats_err *err);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "engine/plan_private.h"
 
@@ -15,6 +16,16 @@ static ats_code expand(ats_arena *arena, const char *pattern, const char **paths
     glob_t found = {0};
     ats_code rc = ATS_OK;
     const int status = glob(pattern, GLOB_NOCHECK, NULL, &found);
+    if (status == 0 && found.gl_pathc == 1 && strcmp(found.gl_pathv[0], pattern) == 0 &&
+        strpbrk(pattern, "*?[") != NULL && access(pattern, F_OK) != 0) {
+        char *folder = realpath(".", NULL);
+        rc = ats_fail(err, ATS_E_INPUT,
+                      "captures: no file matches the pattern %s%s%s; correct it, or name a file",
+                      pattern, pattern[0] == '/' || folder == NULL ? "" : " in ",
+                      pattern[0] == '/' || folder == NULL ? "" : folder);
+        free(folder);
+        goto out;
+    }
     if (status != 0) {
         rc = ats_fail(err, ATS_E_IO, "captures: %s could not be expanded: %s", pattern,
                       status == GLOB_NOSPACE ? "out of memory" : strerror(errno));

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "h5/heap.h"
 #include "h5/internal.h"
 
 bool ats_h5_has_attr(const ats_h5_file *file, const char *object, const char *name)
@@ -120,9 +121,10 @@ ats_code ats_h5_get_f64(const ats_h5_file *file, const char *object, const char 
     return rc;
 }
 
-static ats_code read_variable(const ats_h5_file *file, const char *object, const char *name,
-                              const attribute *open, ats_arena *arena, const char **out,
-                              ats_err *err)
+/* HDF5's own reading, for a file that is being written: its heaps are still in memory. */
+static ats_code read_written(const ats_h5_file *file, const char *object, const char *name,
+                             const attribute *open, ats_arena *arena, const char **out,
+                             ats_err *err)
 {
     const hid_t type = ats_h5_text_type();
     char *text = NULL;
@@ -134,6 +136,32 @@ static ats_code read_variable(const ats_h5_file *file, const char *object, const
         rc = ats_arena_strdup(arena, text != NULL ? text : "", out, err);
     if (text != NULL) H5free_memory(text);
     if (type >= 0) H5Tclose(type);
+    return rc;
+}
+
+static ats_code read_variable(const ats_h5_file *file, const char *object, const char *name,
+                              const attribute *open, ats_arena *arena, const char **out,
+                              ats_err *err)
+{
+    uint8_t reference[ATS_H5_REFERENCE];
+    const char *text = NULL;
+    char *copy = NULL;
+    int64_t length = 0;
+    ats_h5_heaps heaps;
+    ats_code rc = ats_h5_heaps_init(file, &heaps, err);
+    if (rc != ATS_OK) return rc;
+    const hid_t type = ats_h5_reference_type();
+    if (type < 0 || H5Aread(open->id, type, reference) < 0)
+        rc = unreadable(file, object, name, err);
+    else if ((rc = ats_h5_heaps_text(&heaps, reference, &text, &length, err)) != ATS_OK)
+        rc = ats_prepend(err, rc, "%s: %s: the attribute \"%s\"", file->path, object, name);
+    else if ((rc = ATS_NEW(arena, length + 1, &copy, err)) == ATS_OK) {
+        if (length > 0) memcpy(copy, text, (size_t)length);
+        copy[length] = '\0';
+        *out = copy;
+    }
+    if (type >= 0) H5Tclose(type);
+    ats_h5_heaps_fini(&heaps);
     return rc;
 }
 
@@ -162,6 +190,8 @@ ats_code ats_h5_get_text(const ats_h5_file *file, const char *object, const char
     if (rc != ATS_OK) return rc;
     if (open.kind != ATS_H5_TEXT)
         rc = wrong_type(file, object, name, open.kind, "text", err);
+    else if (H5Tis_variable_str(open.type) > 0 && file->size == 0)
+        rc = read_written(file, object, name, &open, arena, out, err);
     else if (H5Tis_variable_str(open.type) > 0)
         rc = read_variable(file, object, name, &open, arena, out, err);
     else

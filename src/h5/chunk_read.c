@@ -5,6 +5,7 @@
 #include <zstd.h>
 
 #include "base/parallel.h"
+#include "h5/checksum.h"
 #include "h5/chunks.h"
 #include "h5/grid.h"
 #include "h5/internal.h"
@@ -34,7 +35,9 @@ typedef struct source {
     bool sparse;
     uint8_t fill[16]; /* one element */
     uint8_t *out;
-    int64_t first; /* number of its first chunk among those of all sources */
+    int64_t first;   /* number of its first chunk among those of all sources */
+    int64_t written; /* chunks found so far */
+    bool whole;
 } source;
 
 typedef struct reader {
@@ -73,7 +76,7 @@ static ats_code chunk_fail(const source *s, int64_t index, const char *why, ats_
                        place, why);
 }
 
-static ats_code fetch(const source *s, slot *at, int64_t index, ats_err *err)
+static ats_code fetch(source *s, slot *at, int64_t index, ats_err *err)
 {
     int64_t origin[ATS_H5_MAX_RANK] = {0};
     ats_h5_grid_origin(&s->grid, index, origin);
@@ -87,6 +90,7 @@ static ats_code fetch(const source *s, slot *at, int64_t index, ats_err *err)
                             "its chunk index cannot be read");
     at->written = address != HADDR_UNDEF && bytes > 0;
     if (!at->written) return s->sparse ? ATS_OK : chunk_fail(s, index, "it was never written", err);
+    s->written++;
     const int64_t file_size = s->dataset->file->size;
     if (file_size > 0 && bytes > (hsize_t)file_size)
         return chunk_fail(s, index, "it claims more bytes than the file has", err);
@@ -112,7 +116,7 @@ static ats_code fetch_batch(reader *r, int64_t batch, ats_err *err)
     const int64_t count = batch_size(r, batch);
     for (int64_t i = 0; i < count; i++) {
         const int64_t chunk = batch * r->n_slots + i;
-        const source *s = r->sources;
+        source *s = r->sources;
         while (chunk - s->first >= s->grid.n_chunks) s++;
         const ats_code rc = fetch(s, slot_of(r, batch, i), chunk - s->first, err);
         if (rc != ATS_OK) return rc;
@@ -207,6 +211,14 @@ static ats_code decode(const reader *r, slot *at, worker *w, ats_err *err)
         ats_h5_grid_runs(&s->grid, at->index, fill_run, at);
         return ATS_OK;
     }
+    if (runs_on(s->pipeline.fletcher_at, at->skipped)) {
+        if (!ats_h5_fletcher32_holds(at->raw, at->bytes))
+            return chunk_fail(s, at->index, "its fletcher32 checksum does not hold", err);
+        at->bytes -= ATS_H5_FLETCHER_SIZE;
+    }
+    if (s->pipeline.shuffle_at >= 0 && !runs_on(s->pipeline.shuffle_at, at->skipped) &&
+        runs_on(s->pipeline.compression_at, at->skipped))
+        return chunk_fail(s, at->index, "it claims to be compressed but not shuffled", err);
     scatter to = {.planes = at->raw,
                   .shuffled = runs_on(s->pipeline.shuffle_at, at->skipped) && s->dataset->size > 1,
                   .chunk_elements = s->grid.chunk_elements,
@@ -323,7 +335,8 @@ static ats_code add_source(reader *r, const ats_h5_job *job, ats_err *err)
     const ats_h5_dataset *dataset = job->dataset;
     source *s = &r->sources[r->n_sources];
     ats_code rc;
-    *s = (source){.dataset = dataset, .sparse = job->sparse, .out = job->out};
+    *s = (source){
+        .dataset = dataset, .sparse = job->sparse, .whole = job->start == NULL, .out = job->out};
     if (dataset->type >= ATS_H5_TEXT)
         return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
                            "holds %s, should hold numbers", ats_h5_type_name(dataset->type));
@@ -346,6 +359,24 @@ out:
     return rc;
 }
 
+/* A chunk whose place in the index is damaged would else pass for one that was never written. */
+static ats_code check_written(const source *s, ats_err *err)
+{
+    hsize_t count = 0;
+    if (!s->sparse || !s->whole) return ATS_OK;
+    const hid_t space = H5Dget_space(s->dataset->id);
+    const bool known = space >= 0 && H5Dget_num_chunks(s->dataset->id, space, &count) >= 0;
+    if (space >= 0) H5Sclose(space);
+    if (!known)
+        return ats_h5_error(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
+                            "its chunk index cannot be read");
+    if ((int64_t)count == s->written) return ATS_OK;
+    return ats_h5_fail(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
+                       "has %lld chunks, and %lld of them lie where its shape has one; the file is "
+                       "damaged",
+                       (long long)count, (long long)s->written);
+}
+
 ats_code ats_h5_read_many(const ats_h5_job *jobs, int64_t count, ats_err *err)
 {
     reader r = {.n_chunks = 0};
@@ -359,6 +390,7 @@ ats_code ats_h5_read_many(const ats_h5_job *jobs, int64_t count, ats_err *err)
     ATS_TRY(fetch_batch(&r, 0, err));
     for (r.batch = 0; batch_size(&r, r.batch) > 0; r.batch++)
         ATS_TRY(ats_parallel_for(1 + batch_size(&r, r.batch), step, &r, err));
+    for (int64_t i = 0; i < r.n_sources; i++) ATS_TRY(check_written(&r.sources[i], err));
 out:
     reader_fini(&r);
     free(sources);

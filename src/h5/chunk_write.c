@@ -7,6 +7,7 @@
 #include "h5/chunks.h"
 #include "h5/grid.h"
 #include "h5/internal.h"
+#include "h5/zstd_filter.h"
 
 typedef struct packed {
     int64_t index; /* in the grid */
@@ -90,10 +91,9 @@ static bool compress_chunk(const writer *w, worker *mine, packed *slot)
 {
     if (w->pipeline.compression == ATS_H5_ZSTD) {
         if (mine->zstd == NULL) mine->zstd = ZSTD_createCCtx();
-        if (mine->zstd == NULL) return false;
-        slot->used = ZSTD_compressCCtx(mine->zstd, slot->bytes, slot->room, mine->scratch,
-                                       w->chunk_bytes, w->dataset->level);
-        return !ZSTD_isError(slot->used);
+        slot->used = ats_zstd_encode(mine->zstd, w->dataset->level, mine->scratch, w->chunk_bytes,
+                                     slot->bytes, slot->room);
+        return slot->used > 0;
     }
     if (w->pipeline.compression == ATS_H5_DEFLATE) {
         uLongf used = slot->room;
@@ -206,7 +206,7 @@ ats_code ats_h5_write_box(const ats_h5_dataset *dataset, const int64_t *start, c
     ATS_TRY(ats_h5_grid_make(dataset, start, count, &w.grid, err));
     if (w.grid.n_chunks == 0) return ATS_OK;
     w.pipeline = ats_h5_pipeline_of(dataset);
-    if (!w.pipeline.direct || !is_whole_chunks(dataset, &w.grid))
+    if (!w.pipeline.direct || w.pipeline.fletcher_at >= 0 || !is_whole_chunks(dataset, &w.grid))
         return write_through(dataset, &w.grid, data, err);
     ATS_TRY(writer_init(&w, err));
     for (w.batch = 0; batch_size(&w, w.batch) > 0; w.batch++)

@@ -188,6 +188,7 @@ static bool set_storage(hid_t creation, const ats_h5_layout *layout, size_t elem
     if (layout->fill != NULL && H5Pset_fill_value(creation, type, layout->fill) < 0) return false;
     int64_t count = 1;
     for (int i = 0; i < layout->rank; i++) count *= layout->extent[i];
+    if (layout->compact && count > 0) return H5Pset_layout(creation, H5D_COMPACT) >= 0;
     if (!layout->chunked || layout->rank == 0 || count == 0) return true;
     int64_t chunk[ATS_H5_MAX_RANK];
     memcpy(chunk, layout->chunk, sizeof chunk);
@@ -230,7 +231,12 @@ ats_code ats_h5_save(const ats_h5_file *file, const char *name, ats_h5_type type
                      const int64_t *extent, const void *data, ats_err *err)
 {
     ats_h5_layout layout = {.type = type, .rank = rank};
-    for (int i = 0; i < rank; i++) layout.extent[i] = extent[i];
+    int64_t bytes = (int64_t)ats_h5_type_size(type);
+    for (int i = 0; i < rank; i++) {
+        layout.extent[i] = extent[i];
+        bytes *= extent[i];
+    }
+    layout.compact = bytes <= ATS_H5_COMPACT;
     ats_h5_dataset dataset = {.id = 0};
     ats_code rc = ats_h5_dataset_create(file, name, &layout, &dataset, err);
     if (rc == ATS_OK) rc = ats_h5_write(&dataset, NULL, NULL, type, data, err);

@@ -57,7 +57,8 @@ typedef struct ats_h5_layout {
     ats_h5_type type; /* not TEXT or OTHER */
     int rank;
     int64_t extent[ATS_H5_MAX_RANK];
-    bool chunked;                   /* false: contiguous, or compact when small; no filter */
+    bool chunked;                   /* false: contiguous, no filter */
+    bool compact;                   /* not chunked, in the checksummed header: below 64 KiB */
     int64_t chunk[ATS_H5_MAX_RANK]; /* all 0: ats_h5_chunk_shape */
     bool shuffle;
     int compression; /* 0, ATS_H5_DEFLATE or ATS_H5_ZSTD */
@@ -98,7 +99,7 @@ ATS_MUST_CHECK ats_code ats_h5_write_texts(const ats_h5_file *file, const char *
                                            const char *const *texts, int64_t count,
                                            ats_h5_dataset *out, ats_err *err);
 
-/* A whole small dataset [count] in one call: create, write, close. */
+/* A whole small dataset in one call: create, write, close. */
 ATS_MUST_CHECK ats_code ats_h5_save(const ats_h5_file *file, const char *name, ats_h5_type type,
                                     int rank, const int64_t *extent, const void *data,
                                     ats_err *err);

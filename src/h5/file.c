@@ -11,6 +11,7 @@
 
 #include "h5/heap.h"
 #include "h5/internal.h"
+#include "h5/probe.h"
 #include "h5/zstd_filter.h"
 
 _Static_assert(sizeof(ats_h5_id) == sizeof(hid_t), "a handle of HDF5 1.10 or later is 64 bits");
@@ -108,6 +109,7 @@ ats_code ats_h5_open(const char *path, ats_h5_file *out, ats_err *err)
     ats_code rc;
     ATS_TRY(file_init(path, &file, err));
     ATS_TRY(stat_input(&file, err));
+    ATS_TRY(ats_h5_probe(&file, err));
     file.id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (file.id < 0) {
         file.id = 0;

@@ -120,7 +120,7 @@ static bool has_chunk_options(const ats_h5_dataset *dataset)
 
 ats_h5_pipeline ats_h5_pipeline_of(const ats_h5_dataset *dataset)
 {
-    ats_h5_pipeline pipeline = {.shuffle_at = -1, .compression_at = -1};
+    ats_h5_pipeline pipeline = {.shuffle_at = -1, .compression_at = -1, .fletcher_at = -1};
     if (!dataset->chunked || !dataset->little_endian || dataset->type >= ATS_H5_TEXT)
         return pipeline;
     for (int i = 0; i < dataset->n_filters; i++) {
@@ -128,9 +128,12 @@ ats_h5_pipeline ats_h5_pipeline_of(const ats_h5_dataset *dataset)
         if (id == ATS_H5_SHUFFLE && i == 0) {
             pipeline.shuffled = true;
             pipeline.shuffle_at = i;
-        } else if ((id == ATS_H5_DEFLATE || id == ATS_H5_ZSTD) && pipeline.compression == 0) {
+        } else if ((id == ATS_H5_DEFLATE || id == ATS_H5_ZSTD) && pipeline.compression == 0 &&
+                   pipeline.fletcher_at < 0) {
             pipeline.compression = id;
             pipeline.compression_at = i;
+        } else if (id == ATS_H5_FLETCHER32 && i + 1 == dataset->n_filters) {
+            pipeline.fletcher_at = i;
         } else {
             return pipeline;
         }

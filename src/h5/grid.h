@@ -25,12 +25,14 @@ void ats_h5_grid_origin(const ats_h5_grid *grid, int64_t index, int64_t *origin)
 typedef void (*ats_h5_run_fn)(void *ctx, int64_t chunk_at, int64_t box_at, int64_t elements);
 void ats_h5_grid_runs(const ats_h5_grid *grid, int64_t index, ats_h5_run_fn run, void *ctx);
 
-/* The filters as the direct paths know them: shuffle, then at most one compressor. */
+/* The filters as the direct paths know them: shuffle, then at most one compressor, then at most one
+ * fletcher32. */
 typedef struct ats_h5_pipeline {
     bool direct; /* false: only HDF5 itself can run these filters */
     bool shuffled;
     int compression;                /* 0, ATS_H5_DEFLATE, ATS_H5_ZSTD */
     int shuffle_at, compression_at; /* places in the pipeline, for a chunk's filter mask; -1 */
+    int fletcher_at;
 } ats_h5_pipeline;
 
 ats_h5_pipeline ats_h5_pipeline_of(const ats_h5_dataset *dataset);

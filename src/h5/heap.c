@@ -161,7 +161,7 @@ ats_code ats_h5_heaps_check(const ats_h5_file *file, ats_err *err)
     void *block = NULL;
     ats_code rc = ats_h5_heaps_init(file, &heaps, err);
     if (rc != ATS_OK) return rc;
-    ATS_TRY(ats_h5_malloc(BLOCK, &block, err));
+    ATS_TRY(ats_h5_malloc(file->size < BLOCK ? (size_t)file->size : BLOCK, &block, err));
     for (int64_t offset = 0; offset < file->size; offset += BLOCK) {
         const int64_t left = file->size - offset, count = left < BLOCK ? left : BLOCK;
         rc = ats_h5_heaps_fetch(&heaps, offset, count, block, err);
@@ -267,4 +267,28 @@ ats_code ats_h5_heaps_text(ats_h5_heaps *heaps, const uint8_t *reference, const 
     *text = (const char *)heap->bytes + heap->object[2 * index];
     *length = count;
     return ATS_OK;
+}
+
+/* Stored strings as the opaque bytes of their references: nothing is looked up. */
+static herr_t keep_reference(hid_t from, hid_t to, H5T_cdata_t *conversion, size_t count,
+                             size_t stride, size_t background_stride, void *buffer,
+                             void *background, hid_t transfer)
+{
+    (void)from, (void)count, (void)stride, (void)background_stride;
+    (void)buffer, (void)background, (void)transfer;
+    conversion->need_bkg = H5T_BKG_NO;
+    return conversion->command == H5T_CONV_CONV && H5Tget_size(to) != ATS_H5_REFERENCE ? -1 : 0;
+}
+
+hid_t ats_h5_reference_type(void)
+{
+    H5T_cdata_t *conversion = NULL;
+    const hid_t text = ats_h5_text_type(), type = H5Tcreate(H5T_OPAQUE, ATS_H5_REFERENCE);
+    bool good = text >= 0 && type >= 0 && H5Tset_tag(type, "place of a text in the file") >= 0;
+    if (good && H5Tfind(text, type, &conversion) == NULL)
+        good = H5Tregister(H5T_PERS_SOFT, "text reference", text, type, keep_reference) >= 0;
+    if (text >= 0) H5Tclose(text);
+    if (good) return type;
+    if (type >= 0) H5Tclose(type);
+    return -1;
 }

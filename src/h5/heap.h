@@ -1,9 +1,9 @@
 /* Global heaps, where variable-length strings live, read and checked without HDF5.
  *
- * HDF5 1.10 takes sizes and indices inside a heap on trust, so a damaged byte there makes it read
- * past its memory. Texts of datasets are therefore read here; for attributes, whose references lie
- * in checksummed headers, every heap of the file is checked once at opening. Ownership: an
- * ats_h5_heaps owns its buffers. One thread. */
+ * HDF5 1.10 takes references into a heap, and sizes and indices inside it, on trust, so a damaged
+ * byte makes it read past its memory. Texts are therefore read here, of attributes as of datasets;
+ * for what HDF5 must still follow by itself (dimension scales), every heap of the file is checked
+ * once at opening. Ownership: an ats_h5_heaps owns its buffers. One thread. */
 #ifndef ATS_H5_HEAP_H
 #define ATS_H5_HEAP_H
 

@@ -7,6 +7,8 @@
 
 #include "h5/dataset.h"
 
+enum { ATS_H5_COMPACT = 32 << 10 /* bytes up to which small data goes into an object's header */ };
+
 /* Extents of a dataspace or chunk in HDF5's type. */
 typedef struct ats_h5_dims {
     hsize_t at[ATS_H5_MAX_RANK];
@@ -19,6 +21,11 @@ hid_t ats_h5_native(ats_h5_type type);
 hid_t ats_h5_stored_type(ats_h5_type type);
 /* A new variable-length UTF-8 string type. */
 hid_t ats_h5_text_type(void);
+/* A new memory type: H5Aread and H5Dread then give the stored references of variable-length
+ * strings, [count, 16] bytes for ats_h5_heaps_text, where their own conversion would follow them
+ * unchecked.
+ */
+hid_t ats_h5_reference_type(void);
 ats_h5_type ats_h5_classify(hid_t type);
 /* malloc with a sentence; bytes 0 gives one byte. */
 ATS_MUST_CHECK ats_code ats_h5_malloc(size_t bytes, void **out, ats_err *err);

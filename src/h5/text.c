@@ -98,30 +98,26 @@ static hid_t memory_type(hid_t stored, bool variable)
     return type;
 }
 
-/* Places of a variable-length text in the file, [count, ATS_H5_REFERENCE]. *direct false: they
- * cannot be reached without HDF5 (compact, unusual filters, a file being written). */
-static ats_code read_references(const ats_h5_dataset *dataset, const ats_h5_heaps *heaps,
-                                uint8_t *out, bool *direct, ats_err *err)
+/* Places of a variable-length text in the file, [count, ATS_H5_REFERENCE]. Chunks are decoded here
+ * where they can be: HDF5 takes their decoded size on trust. */
+static ats_code read_references(const ats_h5_dataset *dataset, uint8_t *out, ats_err *err)
 {
     ats_h5_dataset raw = *dataset;
     raw.type = ATS_H5_U8;
     raw.size = ATS_H5_REFERENCE;
-    *direct = true;
     if (dataset->chunked && dataset->filter[0] != ATS_H5_SHUFFLE && ats_h5_pipeline_of(&raw).direct)
         return ats_h5_read_box(&raw, NULL, NULL, false, out, err);
-    const haddr_t offset = dataset->chunked ? HADDR_UNDEF : H5Dget_offset(dataset->id);
-    if (offset != HADDR_UNDEF) {
-        const ats_code rc =
-            ats_h5_heaps_fetch(heaps, (int64_t)offset, dataset->count * ATS_H5_REFERENCE, out, err);
-        return rc == ATS_OK ? rc
-                            : ats_prepend(err, rc, "%s: %s", dataset->file->path, dataset->name);
-    }
-    *direct = false;
-    return ATS_OK;
+    const hid_t type = ats_h5_reference_type();
+    ats_code rc = ATS_OK;
+    if (type < 0 || H5Dread(dataset->id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0)
+        rc = ats_h5_error(err, ATS_E_INPUT, dataset->file, dataset->name,
+                          "its strings cannot be read");
+    if (type >= 0) H5Tclose(type);
+    return rc;
 }
 
 static ats_code read_from_heaps(const source *from, ats_arena *arena, const char **out,
-                                bool *direct, ats_err *err)
+                                ats_err *err)
 {
     const ats_h5_dataset *dataset = from->dataset;
     ats_h5_heaps heaps;
@@ -130,8 +126,8 @@ static ats_code read_from_heaps(const source *from, ats_arena *arena, const char
     ats_code rc = ats_h5_heaps_init(dataset->file, &heaps, err);
     if (rc != ATS_OK) return rc;
     ATS_TRY(ats_h5_malloc((size_t)dataset->count * ATS_H5_REFERENCE, &references, err));
-    ATS_TRY(read_references(dataset, &heaps, references, direct, err));
-    for (int64_t i = 0; *direct && i < dataset->count; i++) {
+    ATS_TRY(read_references(dataset, references, err));
+    for (int64_t i = 0; i < dataset->count; i++) {
         const uint8_t *reference = (const uint8_t *)references + i * ATS_H5_REFERENCE;
         const char *text = NULL;
         int64_t length = 0;
@@ -172,10 +168,11 @@ ats_code ats_h5_read_texts(const ats_h5_dataset *dataset, ats_arena *arena, cons
             rc = ats_h5_error(err, ATS_E_INPUT, file, dataset->name, "its strings cannot be read");
             goto out;
         }
-        bool done = false;
+        /* A file that is being written keeps its heaps in HDF5's memory. */
         if (from.variable && file->size > 0)
-            ATS_TRY(read_from_heaps(&from, arena, texts, &done, err));
-        if (!done) ATS_TRY(read_all(&from, arena, texts, err));
+            ATS_TRY(read_from_heaps(&from, arena, texts, err));
+        else
+            ATS_TRY(read_all(&from, arena, texts, err));
     }
     *out = texts;
 out:
@@ -192,7 +189,9 @@ static hid_t create_texts(const ats_h5_file *file, const char *name, hid_t type,
     const hid_t space = count < 0 ? H5Screate(H5S_SCALAR) : H5Screate_simple(1, &extent, NULL);
     const hid_t creation = H5Pcreate(H5P_DATASET_CREATE);
     hid_t id = -1;
-    if (space >= 0 && creation >= 0 && H5Pset_attr_creation_order(creation, order) >= 0 &&
+    const bool small = count <= ATS_H5_COMPACT / ATS_H5_REFERENCE && count != 0;
+    if (space >= 0 && creation >= 0 && (!small || H5Pset_layout(creation, H5D_COMPACT) >= 0) &&
+        H5Pset_attr_creation_order(creation, order) >= 0 &&
         H5Pset_obj_track_times(creation, false) >= 0)
         id = H5Dcreate2(file->id, name, type, space, H5P_DEFAULT, creation, H5P_DEFAULT);
     if (space >= 0) H5Sclose(space);

@@ -2,6 +2,7 @@
 
 #include <hdf5.h>
 #include <stdlib.h>
+#include <string.h>
 #include <zstd.h>
 
 /* No chunk is larger than 4 GiB: HDF5's own limit, and the bound of what a frame may claim. */
@@ -36,6 +37,25 @@ int ats_zstd_decode(void *context, const void *frame, size_t bytes, void *out, s
     return got == want;
 }
 
+size_t ats_zstd_encode(void *context, int level, const void *in, size_t bytes, void *out,
+                       size_t room)
+{
+    if (context == NULL || ZSTD_isError(ZSTD_CCtx_reset(context, ZSTD_reset_session_only)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, level)) ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)))
+        return 0;
+    const size_t size = ZSTD_compress2(context, out, room, in, bytes);
+    return ZSTD_isError(size) ? 0 : size;
+}
+
+/* Bit 2 of the frame header descriptor, behind the magic number (RFC 8878, 3.1.1.1.1). */
+int ats_zstd_checksummed(const void *frame, size_t bytes)
+{
+    static const unsigned char magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
+    return bytes >= ATS_ZSTD_HEAD && memcmp(frame, magic, sizeof magic) == 0 &&
+           (((const unsigned char *)frame)[4] & 4) != 0;
+}
+
 static size_t inflate_chunk(size_t want, size_t bytes, size_t *room, void **buffer)
 {
     size_t size = ats_zstd_stated(*buffer, bytes);
@@ -61,8 +81,10 @@ static size_t deflate_chunk(int level, size_t bytes, size_t *room, void **buffer
     if (ZSTD_isError(bound)) return 0;
     void *out = malloc(bound);
     if (out == NULL) return 0;
-    const size_t size = ZSTD_compress(out, bound, *buffer, bytes, level);
-    if (ZSTD_isError(size)) {
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    const size_t size = ats_zstd_encode(context, level, *buffer, bytes, out, bound);
+    ZSTD_freeCCtx(context);
+    if (size == 0) {
         free(out);
         return 0;
     }

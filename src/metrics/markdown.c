@@ -22,9 +22,9 @@ static const char *const head =
     "`sink` (the first 4 rows and rows of role sink), `recent` (the last 64 rows), `rest` (rows "
     "in\n"
     "none of the others) and `inserted` (rows that the base does not have; 0 in the base).\n"
-    "With `detail: head` a cell is the mean over its defined probes, for masses the exponential "
-    "of\n"
-    "the mean logarithm; lists and integers are those of the probe `worst_probe`.\n";
+    "With `detail: head` a cell is the mean over its defined probes, for `mass`, `retention`,\n"
+    "`null_mass` and `sink_mass` the geometric mean (the exponential of the mean logarithm); lists\n"
+    "and integers are those of the probe `worst_probe`.\n";
 
 static const char *const tail =
     "\n## Dose curves\n"

@@ -51,6 +51,7 @@ static const fault faults[] = {
     {REMOVE, L3 "/inv_freq", NULL, 0, "", {L3, "rope_layout", "inv_freq"}},
     {REMOVE, "/layers/10/alibi_slope", NULL, 0, "", {"/layers/10", "alibi_slope is missing", ""}},
     {UNSET, "/samples/0", "id", 0, "", {"/samples/0", "\"id\" is missing", ""}},
+    {WORD, "/samples/1", "id", 0, "", {"/samples/1", "empty id", ""}},
     {WORD, "/samples/1", "id", 0, "alpha", {"/samples/0", "/samples/1", "\"alpha\""}},
     {WORD, "/samples/1", "id", 0, "\xff\xfe", {"/samples/1", "\"id\"", "UTF-8"}},
     {WORD, "/samples/2", "variant_of", 0, "zeta", {"/samples/2", "\"zeta\"", ""}},
@@ -135,8 +136,8 @@ typedef struct swap {
 
 #define SPANS "/samples/0/spans"
 #define PROBES "/samples/0/probes"
-static const int64_t negative[2] = {-1, 5}, past[2] = {5, 21}, empty[2] = {5, 5}, far[2] = {0, 20};
-static const int64_t distant[2] = {0, INT64_MAX};
+static const int64_t negative[2] = {-1, 5}, past[2] = {5, 21}, empty[2] = {5, 5}, far[2] = {19, 20};
+static const int64_t distant[2] = {0, INT64_MAX}, moved[2] = {5, -1};
 static const float infinite[4] = {0, INFINITY, 0, 0};
 static const float lowest[4] = {0, -INFINITY, 0, 0};
 static const double not_a_number[3] = {1, NAN, 1};
@@ -148,6 +149,7 @@ static const swap swaps[] = {
     {SPANS "/start", ATS_H5_I64, 1, {3}, NULL, {SPANS "/start", "[3]", "[2]"}},
     {SPANS "/start", ATS_H5_F64, 1, {2}, NULL, {SPANS "/start", "float64", "integers"}},
     {PROBES "/index", ATS_H5_I64, 1, {2}, far, {PROBES, "probe 1", "20"}},
+    {PROBES "/index", ATS_H5_I64, 1, {2}, moved, {PROBES, "probe 0", "position 22"}},
     {PROBES "/index", ATS_H5_I64, 1, {0}, NULL, {PROBES, "no probe", ""}},
     {PROBES "/position", ATS_H5_I64, 1, {2}, distant, {PROBES "/position", "element 1", ""}},
     {PROBES "/position", ATS_H5_I64, 2, {2, 1}, NULL, {PROBES "/position", "[2, 1]", "[2]"}},
@@ -207,6 +209,47 @@ static void test_swapped_datasets(void **state)
     model_free(&m);
 }
 
+static void test_doubled_readouts(void **state)
+{
+    (void)state;
+    ats_err err;
+    model m;
+    model_make(&m);
+    const char *path = scratch_path("readouts.h5");
+    model_write(&m, path);
+    ats_h5_file file = model_edit(path);
+    model_remove(&file, "/readouts/names");
+    assert_ok(ats_h5_write_texts(&file, "/readouts/names", (const char *const[]){"a", "a"}, 2, NULL,
+                                 &err),
+              &err);
+    ats_h5_close(&file);
+    refused(path, (const char *const[]){"/readouts/names", "both \"a\"", "unique"});
+    model_free(&m);
+}
+
+/* Seen when the mask is read: 2 may mean anything, and a damaged byte looks like it. */
+static void test_keep_above_one(void **state)
+{
+    (void)state;
+    ats_err err;
+    ats_capture *got = NULL;
+    ats_attention a;
+    uint8_t keep[40] = {1, 1, 1, 2};
+    const int64_t extent[2] = {2, 20};
+    model m;
+    model_make(&m);
+    const char *path = scratch_path("keep.h5");
+    model_write(&m, path);
+    ats_h5_file file = model_edit(path);
+    model_replace(&file, T3 "/keep", ATS_H5_U8, 2, extent, keep);
+    ats_h5_close(&file);
+    assert_ok(ats_capture_open(path, &got, &err), &err);
+    assert_int_equal(ats_attention_load(got, 0, 0, &a, &err), ATS_E_INPUT);
+    assert_says(err.text, T3 "/keep", "holds 2 at [0, 3]", "0 and 1");
+    ats_capture_close(got);
+    model_free(&m);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -263,6 +306,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_swapped_datasets),
+        cmocka_unit_test(test_doubled_readouts),
+        cmocka_unit_test(test_keep_above_one),
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_opaque_words),
     };

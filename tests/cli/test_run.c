@@ -44,7 +44,7 @@ static void a_run_writes_its_result_and_says_what_next(void **state)
     assert_false(program_has(&p, "tiny.h5.tmp"));
     assert_says(p.out, "tiny on recall-3x128", "16 cases ran, 0 skipped, 0 failed",
                 "five weakest heads per perturbation",
-                "result tiny.h5; next: attnstress explain tiny.h5");
+                "result tiny.h5; next: " ATS_PROGRAM " explain tiny.h5");
     int lines = 0;
     for (const char *c = p.out; *c != '\0'; c++) lines += *c == '\n';
     assert_true(lines <= 25);

@@ -147,7 +147,7 @@ static void a_bad_sample_fails_alone_and_no_gate_passes(void **state)
     assert_says(f.outcome.cases[4].message, "layer 1: k is not finite", "row 0");
     assert_int_equal(verdict.code, ATS_E_GATE);
     assert_says(verdict.gates[0].sentence, "2 of 6 cases failed");
-    assert_ok(ats_digest(&arena, f.plan, &f.outcome, &verdict, f.result, &summary, &err), &err);
+    assert_ok(ats_digest(&arena, f.plan, &f.outcome, &verdict, "attnstress", f.result, &summary, &err), &err);
     assert_ok(ats_summary_text(&arena, &summary, &text, &err), &err);
     assert_says(text, "4 cases ran, 0 skipped, 2 failed", "failed 2:");
     ats_arena_fini(&arena);
