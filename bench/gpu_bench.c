@@ -1,6 +1,6 @@
-/* gpu_bench [--quick]: the GPU's rows of `bench` as a Markdown table on stdout; exit status 4 and
- * the reason where there is no device. For machines that have no more than kernels and a compiler.
- */
+/* gpu_bench [--quick | --kernels | --probe]: the GPU's rows of `bench` as a Markdown table on
+ * stdout, those of kernels alone, or only what the device is. Exit status 4 and the reason where
+ * there is none. For machines that have no more than kernels and a compiler. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,15 +19,16 @@ static void print_row(const ats_bench_row *row)
 
 int main(int argc, char **argv)
 {
+    const char *option = argc > 1 ? argv[1] : "";
     ats_err err = {.code = ATS_OK};
     const ats_backend *cuda = NULL;
     ats_bench bench;
-    const char *option = argc > 1 ? argv[1] : "";
     ats_bench_init(&bench, strcmp(option, "--quick") == 0);
     ats_code rc = ats_backend_find("cuda", &cuda, &err);
     const bool found = rc == ATS_OK;
-    if (found && strcmp(option, "--probe") != 0) rc = ats_bench_gpu(&bench, &err);
     if (found) printf("device: %s\n\n", cuda->detail());
+    if (found && strcmp(option, "--probe") != 0)
+        rc = ats_bench_gpu(&bench, strcmp(option, "--kernels") == 0, &err);
     if (bench.n_rows > 0)
         printf("| what | value | must / goal | verdict | how |\n|---|---|---|---|---|\n");
     for (int64_t i = 0; i < bench.n_rows; i++) print_row(&bench.rows[i]);

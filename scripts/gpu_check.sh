@@ -4,7 +4,7 @@
 # CUDA toolkit, CMake and a C and C++ compiler, nothing else. The last lines are one table, which also
 # goes to bench/results/. Fails when no device ran or anything else failed.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 5
 build=${GPU_CHECK_BUILD:-build/gpu-check}
 results=${GPU_CHECK_RESULTS:-bench/results}
 log=$build/logs
@@ -46,15 +46,21 @@ export -f compile
 export build
 
 mkdir -p "$log" "$results"
-step build 200 bash -c compile || exit 1
+step build 180 bash -c compile || exit 1
 if ! "$build/gpu_bench" --probe >"$log/probe.log" 2>&1; then
     cat "$log/probe.log" >&2
     echo "gpu_check: no device ran; nothing is shown" >&2
     exit 4
 fi
-step conformance.cuda 90 "$build/test_conformance" cuda
-step conformance.cublas 90 "$build/test_conformance" cublas
+step conformance.cuda 80 "$build/test_conformance" cuda
+step conformance.cublas 80 "$build/test_conformance" cublas
 step kernels 30 "$build/test_device" cuda kernels
+if grep -q 'sm_90' "$log/probe.log"; then
+    export ATTNSTRESS_CUDA_RUNG=wgmma
+    step warpgroups 30 "$build/test_device" cuda warpgroups
+    step bench.warpgroups 60 "$build/gpu_bench" --kernels
+    unset ATTNSTRESS_CUDA_RUNG
+fi
 if sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null); then
     for tool in memcheck racecheck synccheck; do
         step "$tool" 40 "$sanitizer" --tool "$tool" --error-exitcode 9 "$build/test_device" cuda short
@@ -62,7 +68,7 @@ if sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sa
 else
     note compute-sanitizer skipped 0 "not installed"
 fi
-step bench 120 "$build/gpu_bench"
+step bench 100 "$build/gpu_bench"
 
 table=$results/gpu-$(date -u +%Y%m%dT%H%M%SZ).md
 {
@@ -76,6 +82,10 @@ table=$results/gpu-$(date -u +%Y%m%dT%H%M%SZ).md
     printf '%s\n' "${rows[@]}"
     echo
     grep '^|' "$log/bench.log"
+    if [[ -f $log/bench.warpgroups.log ]]; then
+        printf '\nThe rung of warpgroups (ATTNSTRESS_CUDA_RUNG=wgmma):\n\n'
+        grep '^|' "$log/bench.warpgroups.log"
+    fi
 } | tee "$table"
 echo "written to $table"
 exit $failed

@@ -201,7 +201,7 @@ out:
     return rc;
 }
 
-ats_code ats_bench_gpu(ats_bench *bench, ats_err *err)
+ats_code ats_bench_gpu(ats_bench *bench, bool kernels_alone, ats_err *err)
 {
     const double none = (double)NAN;
     const ats_bench_shape wide = {131072, 8, 64, 128, ATS_BF16};
@@ -235,7 +235,7 @@ ats_code ats_bench_gpu(ats_bench *bench, ats_err *err)
             continue;
         ATS_TRY(add_kernels(bench, api, &rows[i], err));
     }
-    ATS_TRY(add_evaluation(bench, "cuda", err));
+    if (!kernels_alone) ATS_TRY(add_evaluation(bench, "cuda", err));
 out:
     return rc;
 }

@@ -5,6 +5,6 @@
 
 #include "bench/bench.h"
 
-ATS_MUST_CHECK ats_code ats_bench_gpu(ats_bench *bench, ats_err *err);
+ATS_MUST_CHECK ats_code ats_bench_gpu(ats_bench *bench, bool kernels_alone, ats_err *err);
 
 #endif

@@ -17,13 +17,15 @@ EXPECTED = {
     "pass_mma": ({"HMMA.16816.F32": "tensor cores", "LDSM.16.M88.4": "ldmatrix",
                   "LDSM.16.MT88.4": "ldmatrix, transposed", "LDGSTS": "cp.async", "MUFU.EX2": "exp2"},
                  {"STL": "spills", "LDL": "spills", "ATOM": "atomics", "RED.": "atomics"}),
+    "pass_wgmma": ({"HGMMA.64x64x16.F32": "warpgroup products", "LDGSTS": "cp.async", "MUFU.EX2": "exp2"},
+                   {"STL": "spills", "LDL": "spills", "HMMA": "products of warps", "ATOM": "atomics"}),
     "pass_simt": ({"FFMA": "fp32 arithmetic", "MUFU.EX2": "exp2"},
                   {"HMMA": "rounded products", "ATOM": "atomics", "RED.": "atomics"}),
     "sums": ({"MUFU.EX2": "exp2"}, {"STL": "spills", "ATOM": "atomics"}),
     "norms": ({"DFMA": "double sums"}, {"STL": "spills", "ATOM": "atomics"}),
     "logits": ({"MUFU": "tanh"}, {"STL": "spills", "ATOM": "atomics"}),
 }
-COUNTED = ["HMMA", "LDSM", "LDGSTS", "MUFU", "FFMA", "FMUL", "FADD", "FMNMX", "SHFL", "BAR", "STG", "LDG"]
+COUNTED = ["HGMMA", "HMMA", "LDSM", "LDGSTS", "MUFU", "FFMA", "FMUL", "FADD", "FMNMX", "SHFL", "BAR", "STG", "LDG"]
 
 
 def dump(tool, *options):
@@ -69,6 +71,8 @@ def base_name(text):
 
 
 def faults_of(arch, text, code, use):
+    if base_name(text) == "pass_wgmma" and arch != "sm_90a":
+        return  # empty there, never launched
     wanted, refused = EXPECTED.get(base_name(text), ({}, {}))
     for instruction, what in wanted.items():
         if not any(i.startswith(instruction) for i in code):

@@ -156,6 +156,7 @@ static void run_fiber()
     Fiber *f = me->current;
     Warp *w = f->warp;
     if (!f->copies.empty()) fail("returns with %zu copies on their way", f->copies.size());
+    if (!f->products.empty()) fail("returns with products on their way");
     f->state = DONE;
     w->alive &= ~(1u << f->lane);
     // Threads that returned no longer count at barriers (sm_70 and later).
@@ -248,6 +249,9 @@ static void prepare_fiber(Fiber &f, size_t index)
     f.where = "its start";
     f.copies.clear();
     f.groups = 0;
+    f.products.clear();
+    f.committed = 0;
+    f.fenced = false;
 #if CUEMU_ASAN
     __asan_unpoison_memory_region(f.stack, STACK);
 #endif

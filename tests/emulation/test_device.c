@@ -85,6 +85,45 @@ static void test_kernels(void **state)
                0);
 }
 
+/* Shapes that the rung of warpgroups takes: full and padded rows, one and two halves of queries. */
+static void test_warpgroups(void **state)
+{
+    (void)state;
+    check_spec(&(problem_spec){.seed = 5,
+                               .n_keys = 150,
+                               .d_qk = 128,
+                               .d_v = 64,
+                               .group = 8,
+                               .n_probes = 9,
+                               .dtype = ATS_BF16,
+                               .rope = ATS_ROPE_HALF,
+                               .spread = 3,
+                               .softcap = 20},
+               EDIT_HIDE + 1);
+    check_spec(&(problem_spec){.seed = 6,
+                               .n_keys = 100,
+                               .d_qk = 192,
+                               .d_v = 128,
+                               .group = 8,
+                               .n_probes = 17,
+                               .dtype = ATS_F16,
+                               .rope = ATS_ROPE_INTERLEAVED,
+                               .spread = 3,
+                               .window = 70},
+               EDIT_SHIFT + 1);
+    /* Two tiles of keys in a piece, so that a stage is used again. */
+    check_spec(&(problem_spec){.seed = 7,
+                               .n_keys = 65600,
+                               .d_qk = 64,
+                               .d_v = 64,
+                               .group = 8,
+                               .n_probes = 8,
+                               .dtype = ATS_BF16,
+                               .spread = 2,
+                               .window = 300},
+               0);
+}
+
 /* Pieces of 128 and 256 keys. */
 static void test_long_pieces(void **state)
 {
@@ -303,20 +342,25 @@ int main(int argc, char **argv)
     }
     ats_set_threads(2);
     const struct CMUnitTest kernels[] = {cmocka_unit_test(test_kernels)};
+    const struct CMUnitTest warpgroups[] = {cmocka_unit_test(test_warpgroups)};
     const struct CMUnitTest brief[] = {cmocka_unit_test(test_many_rows)};
     const struct CMUnitTest all[] = {
         cmocka_unit_test(test_keys_are_streamed), /* the first two before anything larger */
         cmocka_unit_test(test_smaller_chunks_after_out_of_memory),
         cmocka_unit_test(test_no_memory_at_all),
         cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_warpgroups),
         cmocka_unit_test(test_long_pieces),
         cmocka_unit_test(test_many_rows),
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_heads_too_wide),
         cmocka_unit_test(test_lost_device),
     };
-    if (argc > 2 && strcmp(argv[2], "short") == 0)
+    const char *part = argc > 2 ? argv[2] : "";
+    if (strcmp(part, "short") == 0)
         return cmocka_run_group_tests_name("short", brief, NULL, NULL) == 0 ? 0 : 1;
+    if (strcmp(part, "warpgroups") == 0)
+        return cmocka_run_group_tests_name("warpgroups", warpgroups, NULL, NULL) == 0 ? 0 : 1;
     const int failed = argc > 2 ? cmocka_run_group_tests_name("kernels", kernels, NULL, NULL)
                                 : cmocka_run_group_tests_name(argv[1], all, NULL, NULL);
     return failed == 0 ? 0 : 1;

@@ -21,6 +21,10 @@ int mma_warps(const mma_shape &shape, int lanes, int64_t shared_limit);
 // 16-bit keys and values of one type.
 cudaError_t launch_mma(const pass_args &args, const mma_shape &shape, int pieces, int warps,
                        cudaStream_t stream);
+// The same for sm_90a: warpgroups of a block, 0 where the shape is not for it.
+int wgmma_groups(const mma_shape &shape, int lanes, int64_t shared_limit);
+cudaError_t launch_wgmma(const pass_args &args, const mma_shape &shape, int pieces, int groups,
+                         cudaStream_t stream);
 // Any types, fp32 arithmetic; views give q.
 cudaError_t launch_simt(const pass_args &args, int pieces, cudaStream_t stream);
 // z holds q.k of every piece: logits in place.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
 
@@ -13,6 +14,14 @@ using ats::half;
 
 constexpr int64_t GROUP_BYTES = int64_t(32) << 20; // results of a group
 constexpr int MIN_CAPABILITY = 80;                 // cp.async, bfloat16 products
+
+// The sm_90a rung has not met a device yet, so it is taken only where ATTNSTRESS_CUDA_RUNG=wgmma asks
+// for it.
+bool wants_wgmma()
+{
+    const char *rung = getenv("ATTNSTRESS_CUDA_RUNG");
+    return rung != nullptr && strcmp(rung, "wgmma") == 0;
+}
 
 ats_device_status find_device(int *capability, ats_device_error *error)
 {
@@ -176,6 +185,7 @@ ats_device_status open_device(ats_device_kind kind, const ats_device_problem *pr
     ATS_STEP(find_device(&capability, error));
     std::unique_ptr<ats_device, void (*)(ats_device *)> d(
         new ats_device(kind, *problem, std::max(slots, 1)), close_device);
+    d->wgmma = capability == 90 && wants_wgmma();
     ATS_STEP(start(d.get(), norm, log_norm, bad, error));
     *out = d.release();
     return ATS_DEVICE_OK;

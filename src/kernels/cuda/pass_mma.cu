@@ -2,53 +2,13 @@
 
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch.cuh"
-#include "kernels/cuda/pass.cuh"
-#include "kernels/cuda/ptx.cuh"
+#include "kernels/cuda/pass_rows.cuh"
 
 namespace ats {
 
-// How a 16-bit type holds weights. binary16 has few exponents: weights are scaled up, so that those
-// down to 2^-22 of the largest keep 18 bits.
-template <class T> struct weights;
-
-template <> struct weights<__nv_bfloat16> {
-    static constexpr float scale = 1.0f;
-    __device__ static uint32_t pack(float x, float y, float &x_left, float &y_left)
-    {
-        const __nv_bfloat162 pair = __floats2bfloat162_rn(x, y);
-        x_left = x - __low2float(pair);
-        y_left = y - __high2float(pair);
-        return *reinterpret_cast<const uint32_t *>(&pair);
-    }
-};
-
-template <> struct weights<__half> {
-    static constexpr float scale = 32768.0f;
-    __device__ static uint32_t pack(float x, float y, float &x_left, float &y_left)
-    {
-        const __half2 pair = __floats2half2_rn(x, y);
-        x_left = x - __low2float(pair);
-        y_left = y - __high2float(pair);
-        return *reinterpret_cast<const uint32_t *>(&pair);
-    }
-};
-
 template <int DV> constexpr int tile_keys = DV > 128 ? 32 : 64;
 constexpr int STAGES = 2;
-constexpr int ROWS = 16; // of a warp
 constexpr int PAD = 8;   // elements; rows then lie 16 bytes apart modulo 128: no bank conflict
-
-__device__ inline float quad_max(float x)
-{
-    x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 1));
-    return fmaxf(x, __shfl_xor_sync(0xffffffffu, x, 2));
-}
-
-__device__ inline float quad_sum(float x)
-{
-    x += __shfl_xor_sync(0xffffffffu, x, 1);
-    return x + __shfl_xor_sync(0xffffffffu, x, 2);
-}
 
 // Rows [first, first + count) of a matrix of `width` elements into shared memory; rows at or past
 // `rows` become 0 and are not read.
@@ -94,13 +54,7 @@ __device__ inline void multiply_values(float (&o)[DV / 8][4], const float (&s)[K
 #pragma unroll
     for (int step = 0; step < KEYS / 16; step++) {
         uint32_t hi[4], lo[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const float *p = &s[2 * step + i / 2][i % 2 * 2];
-            float x, y, unused;
-            hi[i] = weights<T>::pack(p[0] * weights<T>::scale, p[1] * weights<T>::scale, x, y);
-            lo[i] = weights<T>::pack(x, y, unused, unused);
-        }
+        split_weights<T>(s[2 * step], s[2 * step + 1], hi, lo);
 #pragma unroll
         for (int n = 0; n < DV / 8; n += 2) {
             if (n * 8 >= width) break;
@@ -111,168 +65,6 @@ __device__ inline void multiply_values(float (&o)[DV / 8][4], const float (&s)[K
             ptx::mma<T>(o[n], lo, b[0], b[1]);
             ptx::mma<T>(o[n + 1], lo, b[2], b[3]);
         }
-    }
-}
-
-// The two rows of a thread: lane / 4 and lane / 4 + 8 of its warp's 16.
-template <int KEYS> struct row_pair {
-    row_args row[2];
-    row_sums sums[2]; // but for m, of this thread's keys alone
-};
-
-// Dots become logits, logits go out, and the maxima of the tile are taken.
-template <int KEYS>
-__device__ inline void finish_tile(const pass_args &args, const piece_args &piece,
-                                   const view_args &view, row_pair<KEYS> &rows, int first_row,
-                                   int first_key, bool masked, float (&s)[KEYS / 8][4],
-                                   float (&top)[2])
-{
-    const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int j = 0; j < KEYS / 8; j++)
-#pragma unroll
-        for (int c = 0; c < 2; c++) {
-            const int key = first_key + j * 8 + lane % 4 * 2 + c;
-            const bool inside = key < piece.keys;
-            const float log_norm = inside ? piece.log_norm[key] : -INFINITY;
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int row = first_row + r * 8;
-                float x = -INFINITY;
-                if (inside) {
-                    x = finish_logit(args, piece, rows.row[r], view.inverse_temperature,
-                                     s[j][r * 2 + c], key, row, masked);
-                    if (piece.z != nullptr && row < args.lanes)
-                        piece.z[int64_t(key) * args.lanes + row] = x;
-                }
-                s[j][r * 2 + c] = x;
-                top[r] = fmaxf(top[r], x);
-                rows.sums[r].mc = fmaxf(rows.sums[r].mc, x + log_norm);
-            }
-        }
-}
-
-// The same for a full tile of a plain contract (scale and temperature alone), every key legal.
-template <int KEYS>
-__device__ inline void finish_plain_tile(const pass_args &args, const piece_args &piece,
-                                         const view_args &view, row_pair<KEYS> &rows, int first_row,
-                                         int first_key, float (&s)[KEYS / 8][4], float (&top)[2])
-{
-    const int lane = threadIdx.x % 32, key = first_key + lane % 4 * 2;
-    const float *log_norm = piece.log_norm + key;
-    const float factor[2] = {rows.row[0].scale * view.inverse_temperature,
-                             rows.row[1].scale * view.inverse_temperature};
-#pragma unroll
-    for (int j = 0; j < KEYS / 8; j++)
-#pragma unroll
-        for (int c = 0; c < 2; c++)
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const float x = s[j][r * 2 + c] * factor[r];
-                s[j][r * 2 + c] = x;
-                top[r] = fmaxf(top[r], x);
-                rows.sums[r].mc = fmaxf(rows.sums[r].mc, x + log_norm[j * 8 + c]);
-            }
-    if (piece.z == nullptr) return;
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        const int row = first_row + r * 8;
-        float *z = piece.z + int64_t(key) * args.lanes + row;
-        if (row >= args.lanes) continue;
-#pragma unroll
-        for (int j = 0; j < KEYS / 8; j++)
-#pragma unroll
-            for (int c = 0; c < 2; c++) z[int64_t(j * 8 + c) * args.lanes] = s[j][r * 2 + c];
-    }
-}
-
-// Moves the sums of one row to a new maximum; returns the factor.
-__device__ inline float raise_maximum(row_sums &s, float top)
-{
-    const float m = fmaxf(s.m, top), base = m > -INFINITY ? m : 0.0f;
-    const float drop = s.m > -INFINITY ? fmaxf(s.m - base, FAR_BELOW) : FAR_BELOW;
-    const float f = ptx::exp2(drop * LOG2E);
-    s.e = f * (s.e + drop * s.l);
-    s.l *= f;
-    s.s2 *= f * f;
-    s.a *= f;
-    s.m = m;
-    return f;
-}
-
-// Logits become weights relative to the running maximum, and the sums take them.
-template <int KEYS>
-__device__ inline void weigh_tile(const piece_args &piece, row_pair<KEYS> &rows, int first_key,
-                                  float (&s)[KEYS / 8][4])
-{
-    const int lane = threadIdx.x % 32;
-    float base[2];
-#pragma unroll
-    for (int r = 0; r < 2; r++) base[r] = rows.sums[r].m > -INFINITY ? rows.sums[r].m : 0.0f;
-#pragma unroll
-    for (int j = 0; j < KEYS / 8; j++)
-#pragma unroll
-        for (int c = 0; c < 2; c++) {
-            const int key = first_key + j * 8 + lane % 4 * 2 + c;
-            const float norm = key < piece.keys ? piece.norm[key] : 0.0f;
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                row_sums &sums = rows.sums[r];
-                const float x = s[j][r * 2 + c], below = fmaxf(x - base[r], FAR_BELOW);
-                const float p = ptx::exp2(below * LOG2E);
-                sums.l += p;
-                sums.e += p * below;
-                sums.s2 += p * p;
-                sums.a += p * norm;
-                sums.n += x > -INFINITY ? 1.0f : 0.0f;
-                s[j][r * 2 + c] = p;
-            }
-        }
-}
-
-template <class T, int DV>
-__device__ inline void store_piece(const pass_args &args, const piece_args &piece,
-                                   row_pair<tile_keys<DV>> &rows, int first_row,
-                                   const float (&o)[DV / 8][4])
-{
-    const int lane = threadIdx.x % 32;
-#pragma unroll
-    for (int r = 0; r < 2; r++) {
-        row_sums &sums = rows.sums[r];
-        const int row = first_row + r * 8;
-        sums.mc = quad_max(sums.mc);
-        sums.l = quad_sum(sums.l);
-        sums.e = quad_sum(sums.e);
-        sums.s2 = quad_sum(sums.s2);
-        sums.a = quad_sum(sums.a);
-        sums.n = quad_sum(sums.n);
-        if (lane % 4 == 0 && row < args.lanes) store_sums(args, piece, row, sums);
-        if (piece.o == nullptr || row >= args.rows) continue;
-        float *out = piece.o + int64_t(row) * args.v_pitch + lane % 4 * 2;
-#pragma unroll
-        for (int n = 0; n < DV / 8; n++)
-            if (n * 8 < args.v_pitch)
-                *reinterpret_cast<float2 *>(out + n * 8) =
-                    make_float2(o[n][r * 2] * (1.0f / weights<T>::scale),
-                                o[n][r * 2 + 1] * (1.0f / weights<T>::scale));
-    }
-}
-
-// No row of the block sees a key of the piece: nothing is read.
-__device__ inline void store_nothing(const pass_args &args, const piece_args &piece, int first_row,
-                                     int count)
-{
-    for (int i = threadIdx.x; i < piece.keys * count; i += blockDim.x) {
-        const int row = first_row + i % count;
-        if (piece.z != nullptr && row < args.lanes)
-            piece.z[int64_t(i / count) * args.lanes + row] = -INFINITY;
-    }
-    for (int i = threadIdx.x; i < count; i += blockDim.x)
-        if (first_row + i < args.lanes) store_sums(args, piece, first_row + i, row_sums());
-    for (int i = threadIdx.x; i < count * args.v_pitch; i += blockDim.x) {
-        const int row = first_row + i / args.v_pitch;
-        if (piece.o != nullptr && row < args.rows)
-            piece.o[int64_t(row) * args.v_pitch + i % args.v_pitch] = 0.0f;
     }
 }
 
@@ -348,19 +140,13 @@ template <class T, int DV> __global__ void __launch_bounds__(256) pass_mma(pass_
         const float f1 = raise_maximum(rows.sums[1], quad_max(top[1]));
         weigh_tile<KEYS>(piece, rows, tile * KEYS, s);
         if (piece.o != nullptr) {
-#pragma unroll
-            for (int n = 0; n < DV / 8; n++) {
-                o[n][0] *= f0;
-                o[n][1] *= f0;
-                o[n][2] *= f1;
-                o[n][3] *= f1;
-            }
+            raise_values<DV>(o, f0, f1);
             multiply_values<T, KEYS, DV>(o, s, v_tiles + tile % STAGES * KEYS * v_stride,
                                          args.v_pitch);
         }
         __syncthreads();
     }
-    store_piece<T, DV>(args, piece, rows, first_row, o);
+    store_piece<T, KEYS, DV>(args, piece, rows, first_row, o);
 }
 
 static int64_t shared_bytes(const mma_shape &shape, int warps)

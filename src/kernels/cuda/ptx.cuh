@@ -83,5 +83,110 @@ __device__ __forceinline__ float exp2(float x)
     return y;
 }
 
+// The rest is for sm_90a alone; for other targets it compiles to nothing and is not called.
+#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define ATS_HAS_WGMMA 1
+#define ATS_ASM_90A(...) asm volatile(__VA_ARGS__)
+#else
+#define ATS_HAS_WGMMA 0
+#define ATS_ASM_90A(...) ((void)0)
+#endif
+
+// The same block of shared memory at a multiple of `alignment`.
+__device__ __forceinline__ unsigned char *align_shared(unsigned char *p, uint32_t alignment)
+{
+    return p + (alignment - shared_address(p) % alignment) % alignment;
+}
+
+// A matrix in shared memory with the 128-byte swizzle: bytes to the next 64 columns (where it lies
+// across its rows) and to the next 8 rows.
+__device__ __forceinline__ uint64_t matrix_descriptor(const unsigned char *p, uint32_t leading,
+                                                      uint32_t stride)
+{
+    return uint64_t((shared_address(p) & 0x3ffff) >> 4) | uint64_t(leading >> 4) << 16 |
+           uint64_t(stride >> 4) << 32 | uint64_t(1) << 62;
+}
+
+// What generic copies wrote becomes visible to the matrix units.
+__device__ __forceinline__ void fence_proxy_async()
+{
+    ATS_ASM_90A("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+__device__ __forceinline__ void wgmma_fence() { ATS_ASM_90A("wgmma.fence.sync.aligned;" ::: "memory"); }
+__device__ __forceinline__ void wgmma_commit()
+{
+    ATS_ASM_90A("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+// Until every product is done; d is theirs until then.
+template <int N> __device__ __forceinline__ void wgmma_wait(float (&d)[N][4])
+{
+    ATS_ASM_90A("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+#pragma unroll
+    for (int i = 0; i < N; i++)
+#pragma unroll
+        for (int j = 0; j < 4; j++) ATS_ASM_90A("" : "+f"(d[i][j])::"memory");
+}
+
+// d = a b, or d += a b, 64 x 64 x 16 of a warpgroup: a and b along their rows in shared memory.
+template <class T>
+__device__ __forceinline__ void wgmma_ss(float (&d)[8][4], uint64_t a, uint64_t b, bool add);
+// d += a b with a in registers and b across its rows.
+template <class T>
+__device__ __forceinline__ void wgmma_rs(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b);
+
+#define ATS_WGMMA_SUMS                                                                         \
+    "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, "  \
+    "%19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, "
+#define ATS_WGMMA_ROW(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define ATS_WGMMA_OUT                                                                          \
+    ATS_WGMMA_ROW(0), ATS_WGMMA_ROW(1), ATS_WGMMA_ROW(2), ATS_WGMMA_ROW(3), ATS_WGMMA_ROW(4), \
+        ATS_WGMMA_ROW(5), ATS_WGMMA_ROW(6), ATS_WGMMA_ROW(7)
+
+template <>
+__device__ __forceinline__ void wgmma_ss<__nv_bfloat16>(float (&d)[8][4], uint64_t a, uint64_t b,
+                                            bool add)
+{
+    ATS_ASM_90A("{.reg .pred p;\n"
+                "setp.ne.b32 p, %34, 0;\n"
+                "wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " ATS_WGMMA_SUMS
+                "%32, %33, p, 1, 1, 0, 0;}"
+                : ATS_WGMMA_OUT
+                : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+}
+
+template <>
+__device__ __forceinline__ void wgmma_rs<__nv_bfloat16>(float (&d)[8][4], const uint32_t (&a)[4],
+                                            uint64_t b)
+{
+    ATS_ASM_90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 " ATS_WGMMA_SUMS
+                "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
+                : ATS_WGMMA_OUT
+                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
+template <>
+__device__ __forceinline__ void wgmma_ss<__half>(float (&d)[8][4], uint64_t a, uint64_t b,
+                                            bool add)
+{
+    ATS_ASM_90A("{.reg .pred p;\n"
+                "setp.ne.b32 p, %34, 0;\n"
+                "wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 " ATS_WGMMA_SUMS
+                "%32, %33, p, 1, 1, 0, 0;}"
+                : ATS_WGMMA_OUT
+                : "l"(a), "l"(b), "r"(static_cast<int>(add)));
+}
+
+template <>
+__device__ __forceinline__ void wgmma_rs<__half>(float (&d)[8][4], const uint32_t (&a)[4],
+                                            uint64_t b)
+{
+    ATS_ASM_90A("wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 " ATS_WGMMA_SUMS
+                "{%32, %33, %34, %35}, %36, 1, 1, 1, 1;"
+                : ATS_WGMMA_OUT
+                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));
+}
+
 } // namespace ptx
 #endif

@@ -364,6 +364,11 @@ static ats_device_status fused_group(ats_device *d, half *h, const pass_args &ar
         return ATS_DEVICE_OK;
     }
     const mma_shape shape = {d->k_pitch, d->v_pitch, h->exact ? 1 : 2};
+    const int groups = d->wgmma ? wgmma_groups(shape, args.lanes, d->shared_limit) : 0;
+    if (groups > 0) {
+        ATS_CUDA(launch_wgmma(args, shape, pieces, groups, h->stream));
+        return ATS_DEVICE_OK;
+    }
     const int warps = mma_warps(shape, args.lanes, d->shared_limit);
     if (warps == 0)
         return refuse(error, ATS_DEVICE_ABSENT,

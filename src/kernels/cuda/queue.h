@@ -78,6 +78,7 @@ struct ats_device {
     int k_pitch, v_pitch;
     ats::chunk_plan plan;
     int64_t shared_limit;
+    bool wgmma = false; // the rung for sm_90a, where it takes the shape
     float *slope = nullptr;
     ats::key_rows keys = {};
     std::vector<ats::slot> slots;

@@ -43,6 +43,14 @@ struct Copy { // a cp.async on its way
     int bytes, group;
 };
 
+struct GroupProduct { // a wgmma on its way
+    float *d;
+    uint64_t a, b; // descriptors
+    uint32_t r[4];
+    bool registers, add;
+    void (*run)(void **slot, size_t index);
+};
+
 struct Fiber {
     uint3 tid;
     unsigned lane;
@@ -53,6 +61,9 @@ struct Fiber {
     const char *where;
     std::vector<Copy> copies;
     int groups; // committed
+    std::vector<GroupProduct> products;
+    size_t committed;
+    bool fenced; // copies are visible to the matrix units
 };
 
 // Computes a collective for all lanes of `lanes` through pointers to their own stacks.

@@ -27,6 +27,7 @@ template <int N> void cp_wait()
         const cuemu::Copy &c = f.copies[done];
         memcpy(c.shared, c.global, size_t(c.bytes));
         memset(static_cast<char *>(c.shared) + c.bytes, 0, size_t(16 - c.bytes));
+        f.fenced = false;
     }
     f.copies.erase(f.copies.begin(), f.copies.begin() + long(done));
 }
@@ -119,6 +120,107 @@ template <class T> void mma(float (&d)[4], const uint32_t (&a)[4], uint32_t b0, 
 {
     Product s{d, a, {b0, b1}};
     cuemu::collective(0xffffffffu, mma_op<T>, &s, "mma.m16n8k16");
+}
+
+// ---- sm_90a: a product is done at the wait, from shared memory as it is then.
+#define ATS_HAS_WGMMA 1
+
+inline unsigned char *align_shared(unsigned char *p, uintptr_t alignment)
+{
+    const uintptr_t at = uintptr_t(p - cuemu::shared_memory());
+    return p + (alignment - at % alignment) % alignment;
+}
+
+// Addresses of shared memory start at 1024, as on a device, which keeps the first 1024 bytes.
+inline uint64_t matrix_descriptor(const unsigned char *p, uint32_t leading, uint32_t stride)
+{
+    const uint64_t at = uint64_t(p - cuemu::shared_memory()) + 1024;
+    if (at % 16 != 0 || at >= 1 << 18) cuemu::fail("wgmma: a matrix at %lu", (unsigned long)at);
+    return at >> 4 | uint64_t(leading >> 4) << 16 | uint64_t(stride >> 4) << 32 | uint64_t(1) << 62;
+}
+
+inline void fence_proxy_async() { cuemu::fiber().fenced = true; }
+inline void wgmma_fence() {}
+
+// One element of the matrix that a descriptor names: `along` counts elements that lie side by side,
+// `across` rows of 128 bytes; bits 4 to 6 of an address are exchanged with bits 7 to 9.
+template <class T> float matrix_element(uint64_t descriptor, int along, int across)
+{
+    if (descriptor >> 62 != 1) cuemu::fail("wgmma: only the 128-byte swizzle is known");
+    const uint64_t start = (descriptor & 0x3fff) << 4, leading = (descriptor >> 16 & 0x3fff) << 4,
+                   stride = (descriptor >> 32 & 0x3fff) << 4;
+    uint64_t at = start + uint64_t(along / 64) * leading + uint64_t(across / 8) * stride +
+                  uint64_t(across % 8) * 128 + uint64_t(along % 64) * 2;
+    at ^= at >> 3 & 0x70;
+    uint16_t bits;
+    memcpy(&bits, cuemu::shared_memory() + (at - 1024), 2);
+    return half_of<T>(bits, 0);
+}
+
+// Product `index` of every lane of a warp.
+template <class T> void group_product(void **slot, size_t index)
+{
+    const auto of = [slot, index](int lane) -> const cuemu::GroupProduct & {
+        return (*static_cast<std::vector<cuemu::GroupProduct> *>(slot[lane]))[index];
+    };
+    const cuemu::GroupProduct &p = of(0);
+    const int warp = int(cuemu::fiber().tid.x / 32 % 4);
+    float a[16][16], b[64][16];
+    for (int lane = 0; lane < 32 && p.registers; lane++)
+        for (int i = 0; i < 8; i++)
+            a[lane / 4 + i / 2 % 2 * 8][lane % 4 * 2 + i % 2 + i / 4 * 8] =
+                half_of<T>(of(lane).r[i / 2], i % 2);
+    for (int row = 0; row < 16 && !p.registers; row++)
+        for (int k = 0; k < 16; k++) a[row][k] = matrix_element<T>(p.a, k, warp * 16 + row);
+    for (int n = 0; n < 64; n++)
+        for (int k = 0; k < 16; k++)
+            b[n][k] = p.registers ? matrix_element<T>(p.b, n, k) : matrix_element<T>(p.b, k, n);
+    for (int lane = 0; lane < 32; lane++)
+        for (int i = 0; i < 32; i++) {
+            const float *row = a[lane / 4 + i / 2 % 2 * 8];
+            const float *column = b[i / 4 * 8 + lane % 4 * 2 + i % 2];
+            float *d = of(lane).d + i, sum = 0;
+            for (int k = 0; k < 16; k++) sum += row[k] * column[k];
+            *d = p.add ? *d + sum : sum;
+        }
+}
+
+inline void issue(const cuemu::GroupProduct &product)
+{
+    cuemu::Fiber &f = cuemu::fiber();
+    if (!f.fenced) cuemu::fail("wgmma: copies are not fenced");
+    f.products.push_back(product);
+}
+
+template <class T> void wgmma_ss(float (&d)[8][4], uint64_t a, uint64_t b, bool add)
+{
+    issue({&d[0][0], a, b, {0, 0, 0, 0}, false, add, group_product<T>});
+}
+
+template <class T> void wgmma_rs(float (&d)[8][4], const uint32_t (&a)[4], uint64_t b)
+{
+    issue({&d[0][0], 0, b, {a[0], a[1], a[2], a[3]}, true, true, group_product<T>});
+}
+
+inline void wgmma_commit() { cuemu::fiber().committed = cuemu::fiber().products.size(); }
+
+template <int N> void wgmma_wait(float (&)[N][4])
+{
+    cuemu::Fiber &f = cuemu::fiber();
+    if (f.committed != f.products.size()) cuemu::fail("wgmma: a wait without a commit");
+    cuemu::collective(
+        0xffffffffu,
+        [](void **slot, unsigned) {
+            const auto *first = static_cast<std::vector<cuemu::GroupProduct> *>(slot[0]);
+            for (int lane = 1; lane < 32; lane++)
+                if (static_cast<std::vector<cuemu::GroupProduct> *>(slot[lane])->size() !=
+                    first->size())
+                    cuemu::fail("wgmma: lanes issued different products");
+            for (size_t i = 0; i < first->size(); i++) (*first)[i].run(slot, i);
+        },
+        &f.products, "wgmma.wait");
+    f.products.clear();
+    f.committed = 0;
 }
 
 inline float exp2(float x)
