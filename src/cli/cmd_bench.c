@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/parallel.h"
 #include "bench/bench.h"
+#include "bench/gpu.h"
 #include "cli/session.h"
 #include "engine/bench_files.h"
 #include "engine/version.h"
@@ -14,8 +15,8 @@ static const ats_option options[] = {
     {"quick", 0, ATS_OPT_FLAG, NULL, "Smaller problems and shorter measurements.", false},
     {"clock", 0, ATS_OPT_VALUE, "WHICH", "wall (elapsed time) or cpu (processor time a thread).",
      false},
-    {"only", 0, ATS_OPT_LIST, "WHAT", "pass, probes, sharing, files or scaling; may be repeated.",
-     false},
+    {"only", 0, ATS_OPT_LIST, "WHAT",
+     "pass, probes, sharing, files, scaling or gpu; may be repeated.", false},
     {"scaling", 0, ATS_OPT_FLAG, NULL, "Also growth with keys, variants, layers and heads.", false},
 };
 
@@ -138,22 +139,25 @@ out:
     return rc;
 }
 
+static ats_code measure_gpu(ats_bench *bench, ats_err *err)
+{
+    return ats_bench_gpu(bench, false, err);
+}
+
 /* Measurements in the order in which they are made; the machine's ceilings always come first. */
 static const struct {
     const char *name;
     ats_code (*run)(ats_bench *bench, ats_err *err);
     bool asked; /* only when it is asked for */
-} measurements[] = {{"pass", ats_bench_pass, false},
-                    {"probes", ats_bench_probes, false},
-                    {"sharing", ats_bench_sharing, false},
-                    {"files", measure_files, false},
-                    {"scaling", ats_bench_scaling, true}};
+} measurements[] = {{"pass", ats_bench_pass, false},       {"probes", ats_bench_probes, false},
+                    {"sharing", ats_bench_sharing, false}, {"files", measure_files, false},
+                    {"scaling", ats_bench_scaling, true},  {"gpu", measure_gpu, true}};
 
 static bool chosen(const ats_args *args, size_t i)
 {
     const char *const *names;
     const int64_t n = ats_args_list(args, "only", &names);
-    if (measurements[i].asked && ats_args_flag(args, "scaling")) return true;
+    if (strcmp(measurements[i].name, "scaling") == 0 && ats_args_flag(args, "scaling")) return true;
     for (int64_t k = 0; k < n; k++)
         if (strcmp(names[k], measurements[i].name) == 0) return true;
     return n == 0 && !measurements[i].asked;
@@ -169,7 +173,7 @@ static ats_code check_names(const ats_args *args, ats_err *err)
             found |= strcmp(names[k], measurements[i].name) == 0;
         if (!found)
             return ats_fail(err, ATS_E_USAGE,
-                            "--only %s: it must be pass, probes, sharing, files or scaling",
+                            "--only %s: it must be pass, probes, sharing, files, scaling or gpu",
                             names[k]);
     }
     return ATS_OK;

@@ -151,6 +151,18 @@ out:
     return rc;
 }
 
+/* `auto` looks at the widest head of the chosen layers. */
+static ats_code find_backend(ats_plan *plan, const char *name, ats_err *err)
+{
+    int64_t d_qk = 1, d_v = 1;
+    for (int64_t l = 0; l < plan->selection.n_layers; l++) {
+        const ats_layer *layer = &plan->captures[0]->layers[plan->selection.layers[l]];
+        d_qk = layer->d_qk > d_qk ? layer->d_qk : d_qk;
+        d_v = layer->d_v > d_v ? layer->d_v : d_v;
+    }
+    return ats_backend_find_for(name, d_qk, d_v, &plan->backend, err);
+}
+
 static ats_code make(ats_plan *plan, const ats_plan_options *options, ats_err *err)
 {
     const ats_suite *suite = plan->suite;
@@ -166,6 +178,7 @@ static ats_code make(ats_plan *plan, const ats_plan_options *options, ats_err *e
     ATS_TRY(ats_plan_open(suite, options, &plan->arena, &plan->captures, &plan->n_captures, err));
     ATS_TRY(ats_select_make(&plan->arena, suite, plan->captures, plan->n_captures, &plan->selection,
                             err));
+    ATS_TRY(find_backend(plan, backend, err));
     ATS_TRY(make_axis(plan, err));
     ATS_TRY(ats_select_by_mass(suite, &plan->axis, plan->backend, &plan->selection, err));
     plan->n_cases = plan->selection.n_samples * suite->n_variants;

@@ -215,10 +215,16 @@ ats_code ats_verify_run(const ats_capture *capture, const ats_verify_options *op
     ats_arena work = {0};
     ats_span_axis axis = {.count = 0};
     const ats_backend *backend = NULL;
+    int64_t d_qk = 1, d_v = 1; /* of the widest head: `auto` asks */
     ats_code rc;
     report.law_samples = limit(options->law_samples, report.n_samples);
     ATS_TRY(check_target(capture, report.law_samples, options->target, err));
-    ATS_TRY(ats_backend_find(options->backend ? options->backend : "auto", &backend, err));
+    for (int64_t l = 0; l < report.n_layers; l++) {
+        d_qk = capture->layers[l].d_qk > d_qk ? capture->layers[l].d_qk : d_qk;
+        d_v = capture->layers[l].d_v > d_v ? capture->layers[l].d_v : d_v;
+    }
+    ATS_TRY(ats_backend_find_for(options->backend ? options->backend : "auto", d_qk, d_v, &backend,
+                                 err));
     ATS_TRY(ATS_NEW0(&report.arena, ATS_VERIFY_CHECKS, &report.checks, err));
     ATS_TRY(make_axis(capture, &report, &axis, err));
     for (int64_t s = 0; s < report.n_samples; s++)

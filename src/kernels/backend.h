@@ -162,5 +162,8 @@ ATS_MUST_CHECK ats_code ats_edit_check(const ats_problem *problem, const ats_edi
 const ats_backend *const *ats_backends(int64_t *count);
 /* By name, or "auto". Fails with the list of names, or why that one is absent. */
 ATS_MUST_CHECK ats_code ats_backend_find(const char *name, const ats_backend **out, ats_err *err);
+/* The same, where "auto" passes over what does not take heads of these widths. */
+ATS_MUST_CHECK ats_code ats_backend_find_for(const char *name, int64_t d_qk, int64_t d_v,
+                                             const ats_backend **out, ats_err *err);
 
 #endif

@@ -63,7 +63,14 @@ with tempfile.TemporaryDirectory() as folder:
             done = run(["verify", capture, "--backend", backend], **here)
             assert done.returncode == 0, (done.stdout[-3000:], done.stderr)
             assert "emulated device" in done.stdout, done.stdout[:500]
+        wide = str(pathlib.Path(folder, "wide.h5"))
+        made = run(["synth", "-o", wide, "--samples", "1", "--layers", "1", "--keys", "50", "--d-qk", "264"])
+        assert made.returncode == 0, made.stderr
+        done = run(["verify", wide], **here) # auto passes over a device that does not take such heads
+        assert done.returncode == 0 and "backend cpu" in done.stdout, (done.stdout[:500], done.stderr)
+        refused = run(["verify", wide, "--backend", "cuda"], **here)
+        assert refused.returncode == 3 and "at most 256" in refused.stderr, refused
         lost = run(["verify", capture, "--backend", "cuda"], CUEMU_LOSE_AFTER="3", **here)
         assert lost.returncode == 4 and "work is lost" in lost.stderr, (lost.returncode, lost.stderr)
-        checked += 7
+        checked += 9
 print(f"{checked} passed, 0 failed")
