@@ -274,8 +274,6 @@ def _residual(model: Any, residual: bool | str) -> bool:
         return residual
     import torch
 
-    from .hf.session import projection
-
     total = 0
     for module in model.modules():
         if not isinstance(getattr(module, "layer_idx", None), int):

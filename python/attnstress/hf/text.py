@@ -11,7 +11,7 @@ import torch
 
 from ..errors import BadInput, Unsupported
 from ..prompts import Prompt
-from ..spans import SpansLike, find, to_tokens, unmark
+from ..spans import find, to_tokens, unmark
 from ..writer import SampleInfo, Span
 
 Probes = Union[int, str, Sequence[int]]
