@@ -6,7 +6,7 @@
 #include "kernels/device_load.h"
 #include "kernels/device_pass.h"
 
-static const int REPEATS = 20;
+static int repeats(const ats_bench *bench) { return bench->quick ? 3 : 20; }
 
 /* One measurement of kernels: a shape, what comes out, and the bar that it is held against. */
 typedef struct kernel_row {
@@ -20,7 +20,7 @@ typedef struct kernel_row {
 
 static ats_bench_shape sized(const ats_bench *bench, ats_bench_shape shape)
 {
-    if (bench->quick) shape.n_keys /= 64;
+    if (bench->quick) shape.n_keys /= 256;
     return shape;
 }
 
@@ -84,7 +84,7 @@ static ats_code make_pieces(ats_arena *arena, const ats_device_problem *problem,
 }
 
 static ats_code time_kernels(ats_arena *arena, const ats_device_api *api, const kernel_row *row,
-                             const ats_problem *p, double *seconds, ats_err *err)
+                             const ats_problem *p, int times, double *seconds, ats_err *err)
 {
     ats_device_problem problem;
     ats_device_view view;
@@ -101,7 +101,7 @@ static ats_code time_kernels(ats_arena *arena, const ats_device_api *api, const 
     ATS_TRY(ATS_NEW(arena, p->n_keys, &bad, err));
     ATS_TRY(ats_device_code(api->open(row->kind, &problem, 1, norm, log_norm, bad, &device, &error),
                             &error, err));
-    ATS_TRY(ats_device_code(api->measure(device, &pass, REPEATS, row->values, seconds, &error),
+    ATS_TRY(ats_device_code(api->measure(device, &pass, times, row->values, seconds, &error),
                             &error, err));
 out:
     if (device != NULL) api->close(device);
@@ -118,7 +118,7 @@ static ats_code add_kernels(ats_bench *bench, const ats_device_api *api, const k
     const ats_bench_shape shape = sized(bench, row->shape);
     ats_arena_init(&arena, false);
     ATS_TRY(ats_bench_problem(&arena, &shape, &p, err));
-    ATS_TRY(time_kernels(&arena, api, row, &p, &seconds, err));
+    ATS_TRY(time_kernels(&arena, api, row, &p, repeats(bench), &seconds, err));
     const double n = (double)p.n_keys, d = (double)p.d_qk, products = row->values ? 2 : 1;
     const double amount = row->bandwidth
                               ? products * n * d * (double)ats_dtype_size(p.k_dtype) * 1e-9
@@ -172,13 +172,13 @@ static ats_code add_evaluation(ats_bench *bench, const char *name, ats_err *err)
     ats_arena arena;
     ats_problem p;
     ats_edit *edits = NULL;
-    evaluation e = {.n_edits = VARIANTS};
+    evaluation e = {.n_edits = bench->quick ? 16 : VARIANTS};
     ats_code rc;
     ats_arena_init(&arena, false);
     ATS_TRY(ats_backend_find(name, &e.backend, err));
     ATS_TRY(ats_bench_problem(&arena, &shape, &p, err));
     ATS_TRY(ATS_NEW(&arena, VARIANTS, &edits, err));
-    ATS_TRY(ats_bench_edits(&arena, &p, VARIANTS, 32, edits, err));
+    ATS_TRY(ats_bench_edits(&arena, &p, e.n_edits, 32, edits, err));
     e.problem = &p;
     e.edits = edits;
     ats_bench_timed timed = {.run = evaluate, .ctx = &e};
@@ -191,7 +191,7 @@ static ats_code add_evaluation(ats_bench *bench, const char *name, ats_err *err)
                          .goal = 0.45,
                          .at_most = true};
     snprintf(row.what, sizeof row.what,
-             "256 variants, 32 heads, 64 probes, statistics and outputs");
+             "%lld variants, 32 heads, 64 probes, statistics and outputs", (long long)e.n_edits);
     snprintf(row.note, sizeof row.note,
              "%lld keys; 8 key heads one after the other, copies and the host's part included",
              (long long)p.n_keys);

@@ -164,7 +164,7 @@ __device__ inline void value_tile(const pass_args &args, const piece_args &piece
 // Threads: a block is one piece x 32 rows; products by 4 x 4 tiles in registers, all fp32. The
 // logits of the whole piece stay in shared memory (33 kB), so the maximum is exact before the first
 // weight; elements of any type are widened on their way in. Limits: at most 256 keys in a piece.
-__global__ void __launch_bounds__(THREADS) pass_simt(pass_args args)
+__global__ void __launch_bounds__(THREADS, 4) pass_simt(pass_args args)
 {
     ATS_SHARED(bytes);
     simt_shared &shared = *reinterpret_cast<simt_shared *>(bytes);
