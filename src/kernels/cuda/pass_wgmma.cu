@@ -6,13 +6,14 @@
 
 namespace ats {
 
-constexpr int KEYS = 64;
-constexpr int STAGES = 2;
-constexpr int GROUP_ROWS = 64;             // of a warpgroup
-constexpr int COLUMNS = 64;                // of a swizzled column of tiles: 128 bytes
-constexpr int ROW_BYTES = COLUMNS * 2;
-constexpr int EIGHT_ROWS = 8 * ROW_BYTES;  // the unit of the swizzle, and its alignment
-constexpr int STEP_BYTES = 16 * 2;         // 16 columns further along a row
+// Some are for sm_90a alone.
+[[maybe_unused]] constexpr int KEYS = 64;
+[[maybe_unused]] constexpr int STAGES = 2;
+[[maybe_unused]] constexpr int GROUP_ROWS = 64;             // of a warpgroup
+[[maybe_unused]] constexpr int COLUMNS = 64;                // of a swizzled column of tiles: 128 bytes
+[[maybe_unused]] constexpr int ROW_BYTES = COLUMNS * 2;
+[[maybe_unused]] constexpr int EIGHT_ROWS = 8 * ROW_BYTES;  // the unit of the swizzle, and its alignment
+[[maybe_unused]] constexpr int STEP_BYTES = 16 * 2;         // 16 columns further along a row
 
 // Rows [first, first + count) of a matrix of `width` elements as columns of tiles, 64 elements wide,
 // one after the other; the 16-byte parts of row r change places by r % 8 (128-byte swizzle).
