@@ -47,7 +47,7 @@ def kernels(sass):
     for line in sass.splitlines():
         head = re.match(r"\s*(?:arch = |\.target\s+)(sm_\w+)", line)
         function = re.match(r"\s*Function : (\S+)", line)
-        code = re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_.]*)", line)
+        code = re.match(r"\s*/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Za-z0-9_.]*)", line)
         if head:
             arch = head.group(1)
         elif function:
