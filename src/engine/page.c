@@ -112,12 +112,13 @@ static ats_code take_gates(ats_arena *arena, const json_t *list, ats_page_option
         ATS_TRY(copy_member(arena, entry, "verdict", &gates[n].verdict, err));
         ATS_TRY(copy_member(arena, entry, "sentence", &gates[n].sentence, err));
         if (strcmp(gates[n].verdict, "not judged") == 0) continue;
-        gates[n].bad = strcmp(gates[n].verdict, "passed") != 0;
-        failed += gates[n++].bad;
+        const bool passed = strcmp(gates[n].verdict, "passed") == 0;
+        gates[n++].tone = passed ? "good" : "bad";
+        failed += !passed;
     }
     options->gates = gates;
     options->n_gates = n;
-    options->bad = failed > 0;
+    options->tone = failed > 0 ? "bad" : "good";
     if (n > 0)
         rc = ats_arena_printf(arena, &options->verdict, err, "%lld of %lld gates failed",
                               (long long)failed, (long long)n);
@@ -163,12 +164,14 @@ static ats_code compare(ats_arena *arena, const ats_page_request *request,
         ATS_TRY(ats_arena_strdup(arena, row->name, &gates[g].name, err));
         ATS_TRY(ats_arena_strdup(arena, row->sentence, &gates[g].sentence, err));
         gates[g].verdict = ats_claim_name(row->claim);
-        gates[g].bad = row->claim == ATS_CLAIM_REGRESSED || row->claim == ATS_CLAIM_INCONCLUSIVE;
+        gates[g].tone = row->claim == ATS_CLAIM_REGRESSED      ? "bad"
+                        : row->claim == ATS_CLAIM_INCONCLUSIVE ? "unsure"
+                                                               : "good";
     }
     ATS_TRY(ats_compare_text(&compared.comparison->arena, c, plain, &text, err));
     ATS_TRY(ats_arena_strdup(arena, text, &options->comparison, err));
     ATS_TRY(ats_arena_printf(arena, &options->verdict, err, "%s: %s", c->verdict, c->sentence));
-    options->bad = c->code != ATS_OK;
+    options->tone = c->code == ATS_OK ? "good" : c->code == ATS_E_INCONCLUSIVE ? "unsure" : "bad";
     options->gates = gates;
     options->n_gates = c->n_gates;
 out:
@@ -180,7 +183,7 @@ ats_code ats_page_make(ats_arena *arena, const ats_page_request *request, const 
                        ats_err *err)
 {
     ats_page_result result = {.n_cases = 0}, base = {.n_cases = 0};
-    ats_page_options options = {.verdict = "no gate was judged", .bad = false};
+    ats_page_options options = {.verdict = "no gate was judged", .tone = "unsure"};
     const bool pair = request->against != NULL;
     ats_code rc;
     ATS_TRY(ats_page_read(arena, request->result, &result, err));

@@ -35,9 +35,8 @@ static void describe(ats_text *text, const char *term, const char *value)
     ats_html_element(text, "dd", NULL, value);
 }
 
-static void describe_result(ats_page *page, const char *heading, const ats_page_result *x)
+static void describe_result(ats_text *text, const char *heading, const ats_page_result *x)
 {
-    ats_text *text = &page->text;
     ats_text_add(text, "<div>");
     if (heading != NULL) ats_html_element(text, "h3", NULL, heading);
     ats_text_add(text, "<dl>");
@@ -56,9 +55,16 @@ static void describe_result(ats_page *page, const char *heading, const ats_page_
                  (long long)x->n_samples, (long long)x->n_layers, (long long)x->n_heads);
 }
 
-static void head(ats_page *page)
+void ats_page_section(ats_page *page, const char *id, const char *title)
 {
-    ats_text *text = &page->text;
+    ATS_ASSERT(page->n_sections < ATS_PAGE_SECTIONS);
+    page->sections[page->n_sections].id = id;
+    page->sections[page->n_sections++].title = title;
+    ats_text_add(&page->text, "<section id=\"%s\"><h2>%s</h2>\n", id, title);
+}
+
+static void head(const ats_page *page, ats_text *text)
+{
     ats_text_add(text, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
                        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">"
                        "<meta name=\"color-scheme\" content=\"light dark\">"
@@ -71,26 +77,27 @@ static void head(ats_page *page)
         ats_text_add(text, "%s", *piece);
     ats_text_add(text, "</style></head><body>\n<header><h1>Suite ");
     ats_html_escape(text, page->result->suite);
-    ats_text_add(text, "</h1>\n<p class=\"verdict %s\" role=\"status\">",
-                 page->options->bad ? "bad" : "good");
+    ats_text_add(text, "</h1>\n<p class=\"verdict %s\" role=\"status\">", page->options->tone);
     ats_html_escape(text, page->options->verdict);
     ats_text_add(text, "</p>\n<div class=\"grid3\">\n");
-    if (page->base != NULL) describe_result(page, "baseline", page->base);
-    describe_result(page, page->base != NULL ? "candidate" : NULL, page->result);
-    ats_text_add(
-        text, "</div>\n<p class=\"dim\">Routes are weights, outputs are weights times values; "
-              "neither is the model's answer. Every number here is for frozen upstream "
-              "layers: later layers and tokens do not react to an edit.</p>\n"
-              "<nav aria-label=\"sections\"><ul><li><a href=\"#gates\">gates</a></li>"
-              "<li><a href=\"#maps\">layers and heads</a></li><li><a href=\"#parts\">parts</a>"
-              "</li><li><a href=\"#worst\">weakest cells</a></li></ul></nav></header>\n<main>\n");
+    if (page->base != NULL) describe_result(text, "baseline", page->base);
+    describe_result(text, page->base != NULL ? "candidate" : NULL, page->result);
+    ats_text_add(text,
+                 "</div>\n<p class=\"dim\">Routes are weights, outputs are weights times values; "
+                 "neither is the model's answer. Every number here is for frozen upstream "
+                 "layers: later layers and tokens do not react to an edit.</p>\n"
+                 "<nav aria-label=\"sections\"><ul>");
+    for (int64_t i = 0; i < page->n_sections; i++)
+        ats_text_add(text, "<li><a href=\"#%s\">%s</a></li>", page->sections[i].id,
+                     page->sections[i].title);
+    ats_text_add(text, "</ul></nav></header>\n<main>\n");
 }
 
 static void gates(ats_page *page)
 {
     const ats_page_options *options = page->options;
     ats_text *text = &page->text;
-    ats_text_add(text, "<section id=\"gates\"><h2>Gates</h2>\n");
+    ats_page_section(page, "gates", "Gates");
     if (options->n_gates == 0) {
         ats_text_add(text,
                      "<p class=\"none\">The suite states no gate that can be judged here.</p>\n");
@@ -103,7 +110,7 @@ static void gates(ats_page *page)
             ats_text_add(text, "<tr><th scope=\"row\">");
             ats_html_escape(text, gate->name);
             ats_text_add(text, "</th>");
-            ats_html_element(text, "td", gate->bad ? "bad" : "good", gate->verdict);
+            ats_html_element(text, "td", gate->tone, gate->verdict);
             ats_html_element(text, "td", "text", gate->sentence);
             ats_text_add(text, "</tr>\n");
         }
@@ -133,12 +140,16 @@ ats_code ats_page_text(ats_arena *arena, const ats_page_result *result, const at
 {
     ats_page page = {
         .text = {.arena = arena, .err = err}, .result = result, .base = base, .options = options};
-    head(&page);
+    ats_text whole = {.arena = arena, .err = err};
+    const char *sections = NULL;
     gates(&page);
     ats_page_maps(&page);
     ats_page_families(&page);
     ats_page_profile(&page);
     ats_page_worst(&page);
-    ats_text_add(&page.text, "</main></body></html>\n");
-    return ats_text_done(&page.text, out);
+    const ats_code rc = ats_text_done(&page.text, &sections);
+    if (rc != ATS_OK) return rc;
+    head(&page, &whole);
+    ats_text_add(&whole, "%s</main></body></html>\n", sections);
+    return ats_text_done(&whole, out);
 }

@@ -75,13 +75,13 @@ typedef struct ats_page_span {
 typedef struct ats_page_gate {
     const char *name, *verdict; /* "passed", "failed", "regressed", "inconclusive", ... */
     const char *sentence;
-    bool bad;
+    const char *tone; /* "good", "bad" or "unsure" */
 } ats_page_gate;
 
 /* What the caller knows beside the result itself. */
 typedef struct ats_page_options {
     const char *verdict; /* the headline: "pass", "2 of 9 gates failed", "regressed" */
-    bool bad;
+    const char *tone;    /* of the headline: "good", "bad" or "unsure" */
     int64_t n_gates;
     const ats_page_gate *gates;
     const char *span_sample; /* whose spans these are; NULL: none known */
@@ -96,12 +96,19 @@ ATS_MUST_CHECK ats_code ats_page_text(ats_arena *arena, const ats_page_result *r
                                       const char **out, ats_err *err);
 
 /* Sections, in order of the page; internal to report/. */
+enum { ATS_PAGE_SECTIONS = 16 };
 typedef struct ats_page {
-    ats_text text;
+    ats_text text; /* of the sections */
+    int64_t n_sections;
+    struct {
+        const char *id, *title;
+    } sections[ATS_PAGE_SECTIONS]; /* those drawn, for the list of links */
     const ats_page_result *result, *base;
     const ats_page_options *options;
 } ats_page;
 extern const char *const ats_page_style[]; /* pieces, then NULL */
+/* Opens <section> with its heading; closed by "</section>". */
+void ats_page_section(ats_page *page, const char *id, const char *title);
 void ats_page_maps(ats_page *page);
 void ats_page_families(ats_page *page);
 void ats_page_profile(ats_page *page);

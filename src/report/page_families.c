@@ -109,7 +109,7 @@ static void draw_curves(ats_page *page, int which, const char *anchor, const cha
     bool any = false;
     for (int64_t f = 0; f < x->n_families; f++) any |= x->families[f].curve[which].n > 0;
     if (!any || x->target_span < 0) return;
-    ats_text_add(&page->text, "<section id=\"%s\"><h2>%s</h2>\n", anchor, heading);
+    ats_page_section(page, anchor, heading);
     ats_html_element(&page->text, "p", "dim", reading);
     ats_text_add(&page->text, "<div class=\"grid3\">\n");
     for (int64_t f = 0; f < x->n_families; f++)
@@ -137,8 +137,9 @@ static void draw_parts(ats_page *page)
         }
         high = fmax(high, total);
     }
+    if (!(high > 0)) return;
+    ats_page_section(page, "parts", "What changed the outputs");
     ats_text_add(text,
-                 "<section id=\"parts\"><h2>What changed the outputs</h2>\n"
                  "<p class=\"dim\">Mean share of each part of the output's change: weight taken "
                  "away with removed keys, weight given to new ones, weight scaled down, weight "
                  "moved among the survivors, and changed values. The five parts sum to the change "

@@ -115,11 +115,13 @@ static void draw_quantity(ats_page *page, const quantity *q)
 {
     const int64_t n = page->result->n_layers * page->result->n_heads;
     double low = 0, high = 0;
+    const bool any = find_scale(q, n, q->diverging, &low, &high);
+    if (!any && q->result != page->result->shift) return; /* not among the kept metrics */
     ats_text_add(&page->text, "<h3>");
     ats_html_escape(&page->text, q->title);
     ats_text_add(&page->text, " <span class=\"dim\">(%s)</span></h3>\n", q->unit);
     ats_text_add(&page->text, "<p class=\"dim\">%s</p>\n", q->reading);
-    if (!find_scale(q, n, q->diverging, &low, &high)) {
+    if (!any) {
         ats_text_add(&page->text, "<p class=\"none\">No head has a number.</p>\n");
         return;
     }
@@ -187,7 +189,7 @@ void ats_page_maps(ats_page *page)
          .base = b != NULL ? b->sink_mass : NULL,
          .better_high = true},
     };
-    ats_text_add(&page->text, "<section id=\"maps\"><h2>Layers and heads</h2>\n");
+    ats_page_section(page, "maps", "Layers and heads");
     if (page->base != NULL && b == NULL)
         ats_text_add(&page->text,
                      "<p class=\"none\">The baseline has other layers or heads: no maps of "

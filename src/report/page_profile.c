@@ -85,8 +85,8 @@ void ats_page_profile(ats_page *page)
     if (!any) return;
     if (page->text.rc == ATS_OK) page->text.rc = make_bands(page, &bands);
     if (page->text.rc != ATS_OK) return;
+    ats_page_section(page, "profile", "Occlusion profile");
     ats_text_add(&page->text,
-                 "<section id=\"profile\"><h2>Occlusion profile</h2>\n"
                  "<p class=\"dim\">What happens when a window of the context is hidden. "
                  "Output change is large where the context carries the answer; the target "
                  "gains weight when its rivals are hidden.</p><div class=\"grid3\">\n");

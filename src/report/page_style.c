@@ -4,7 +4,7 @@
  * of falling lightness. d0..d10: orange - neutral - blue; s0..s10: low - high; p0..p4: parts. */
 const char *const ats_page_style[] = {
     ":root{--bg:#fff;--fg:#1c2128;--dim:#57606a;--line:#d0d7de;--card:#f6f8fa;--bad:#b3261e;"
-    "--good:#1a6b3c;--link:#0b57b0;--na:#fff;--na2:#c4c9cf;"
+    "--good:#1a6b3c;--unsure:#7a5200;--link:#0b57b0;--na:#fff;--na2:#c4c9cf;"
     "--d0:#8c3f05;--d1:#b8590f;--d2:#dd8030;--d3:#f0ad70;--d4:#f9d9ba;--d5:#f3f3f1;--d6:#cfe0ee;"
     "--d7:#9cc3e0;--d8:#5f9fcc;--d9:#2f75ad;--d10:#124f85;"
     "--s0:#f2f5fa;--s1:#dde8f4;--s2:#c5d9ec;--s3:#a9c8e3;--s4:#8ab4d8;--s5:#6b9ecb;--s6:#4d87bd;"
@@ -12,7 +12,8 @@ const char *const ats_page_style[] = {
     "--p0:#7a7f87;--p1:#d1661a;--p2:#2f75ad;--p3:#7b4fa3;--p4:#3f8f5f}\n",
     "@media "
     "(prefers-color-scheme:dark){:root{--bg:#0f1419;--fg:#e4e8ec;--dim:#9aa4ae;--line:#363d45;"
-    "--card:#181f26;--bad:#ff8a80;--good:#76d39b;--link:#7cb7ff;--na:#0f1419;--na2:#434b54;"
+    "--card:#181f26;--bad:#ff8a80;--good:#76d39b;--unsure:#e8b64c;--link:#7cb7ff;--na:#0f1419;--"
+    "na2:#434b54;"
     "--d0:#ffb070;--d1:#f0903f;--d2:#c96f1f;--d3:#8f5018;--d4:#553418;--d5:#262b30;--d6:#1d3a53;"
     "--d7:#235680;--d8:#2f78b2;--d9:#55a0dc;--d10:#95cbf5;"
     "--s0:#141b23;--s1:#17273a;--s2:#1a3550;--s3:#1d4467;--s4:#21547f;--s5:#286697;--s6:#3479ad;"
@@ -30,6 +31,7 @@ const char *const ats_page_style[] = {
     "solid;border-radius:8px;"
     "margin:.8rem 0}.good{color:var(--good);border-color:var(--good)}"
     ".bad{color:var(--bad);border-color:var(--bad)}"
+    ".unsure{color:var(--unsure);border-color:var(--unsure)}"
     "dl{display:grid;grid-template-columns:max-content 1fr;gap:.1rem 1rem;margin:.6rem 0}"
     "dt{color:var(--dim)}dd{margin:0}a{color:var(--link)}"
     "nav ul{display:flex;flex-wrap:wrap;gap:.2rem 1.2rem;padding:0;list-style:none}"

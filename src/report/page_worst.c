@@ -44,7 +44,7 @@ void ats_page_worst(ats_page *page)
 {
     const ats_page_result *x = page->result;
     ats_text *text = &page->text;
-    ats_text_add(text, "<section id=\"worst\"><h2>Weakest cells</h2>\n");
+    ats_page_section(page, "worst", "Weakest cells");
     if (x->n_worst == 0) ats_text_add(text, "<p class=\"none\">No cell has a number.</p>\n");
     for (int64_t i = 0; i < x->n_worst; i++) {
         const ats_page_cell *cell = &x->worst[i];

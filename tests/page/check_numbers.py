@@ -136,6 +136,10 @@ for name, (found_name, numbers) in zip(names, rows_after(start, len(names))):
         expect(f"{name} part {part}", x, mean(share[..., part]))
         checked += 1
 
+ids = set(re.findall(r'<section id="([a-z]+)"', page))
+links = set(re.findall(r'href="#([a-z]+)"', page))
+if ids != links or not {"gates", "maps", "dose", "position", "parts", "profile", "worst"} <= ids:
+    failures.append(f"sections {ids}, links to {links}")
 if "<script" in page:
     failures.append("the page holds a script element")
 for address in re.findall(r'(?:src|href)="([^"]*)"', page):
