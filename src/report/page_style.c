@@ -43,7 +43,7 @@ const char *const ats_page_style[] = {
     "font-variant-numeric:tabular-nums}th,td{padding:.15rem .6rem .15rem 0;text-align:right;"
     "border-bottom:1px solid "
     "var(--line);white-space:nowrap}th:first-child,td:first-child{text-align:left}"
-    "td.text{text-align:left;white-space:normal}"
+    "td.text{text-align:left;white-space:normal}td{border-color:var(--line)!important}"
     "details{margin:.3rem 0 .8rem}summary{cursor:pointer;color:var(--link);font-size:.88rem}"
     "summary:focus-visible,a:focus-visible,.wide:focus-visible{outline:3px solid var(--link);"
     "outline-offset:2px}"
