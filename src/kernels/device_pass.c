@@ -7,6 +7,8 @@
 #include "base/rope.h"
 #include "kernels/share.h"
 
+enum { MAX_SLOTS = 8 }; /* workers beyond take turns: a slot holds some 100 MB of pinned memory */
+
 ats_code ats_device_code(ats_device_status status, const ats_device_error *error, ats_err *err)
 {
     if (status == ATS_DEVICE_OK) return ATS_OK;
@@ -153,14 +155,15 @@ static ats_code base_pass(void *ctx, const ats_cpu_tiles *tiles, ats_err *err)
     ats_device_error error = {""};
     ats_device_view view;
     ats_device_piece *pieces = NULL;
+    const int64_t slots = run->n_rooms < MAX_SLOTS ? run->n_rooms : MAX_SLOTS;
     ats_code rc = ATS_OK;
     if (tiles->n == 0) return ATS_OK;
     ATS_TRY(describe(run, tiles, &problem, err));
     for (int64_t i = 0; i < run->n_rooms; i++)
         ATS_TRY(ATS_NEW0(&run->arena, tiles->n, &run->rooms[i].pieces, err));
-    ATS_TRY(ats_device_code(run->api->open(run->kind, &problem, (int)run->n_rooms,
-                                           tiles->at[0].v_norm, tiles->at[0].log_norm,
-                                           tiles->at[0].v_bad, &run->device, &error),
+    ATS_TRY(ats_device_code(run->api->open(run->kind, &problem, (int)slots, tiles->at[0].v_norm,
+                                           tiles->at[0].log_norm, tiles->at[0].v_bad, &run->device,
+                                           &error),
                             &error, err));
     if (run->api->notice(run->device)[0] != '\0') ats_info("%s", run->api->notice(run->device));
     ATS_TRY(leaf_pieces(run, tiles, &pieces, err));

@@ -70,7 +70,9 @@ void place_all(ats_device *d, void *device_block, void *pinned_block, size_t *de
             place_output(*d, &device, &h.out);
             place_output(*d, &pinned, &h.host_out);
             place_keys(*d, &device, &h.window, d->plan.resident ? 0 : d->plan.window);
-            place_keys(*d, &pinned, &h.host_window, d->plan.window);
+            // Resident keys all come through the first slot.
+            const bool copies = !d->plan.resident || &s == &d->slots[0];
+            place_keys(*d, &pinned, &h.host_window, copies ? d->plan.window : 0);
             device.take(&h.weights, d->kind == ATS_DEVICE_CUBLAS
                                         ? d->plan.pieces * d->problem.leaf * d->problem.lanes * 4
                                         : 0);
