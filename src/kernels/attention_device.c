@@ -37,7 +37,8 @@ static ats_code probe(ats_device_kind kind, ats_err *err)
     findings *f = &found[kind];
     pthread_once(&f->once, kind == ATS_DEVICE_FUSED ? look_fused : look_cublas);
     if (f->err.code == ATS_OK) return ATS_OK;
-    return ats_fail(err, f->err.code, "%s", f->err.text);
+    return ats_fail(err, f->err.code, "backend %s: %s",
+                    kind == ATS_DEVICE_FUSED ? "cuda" : "cublas", f->err.text);
 }
 
 static ats_code supports(ats_device_kind kind, const ats_problem *problem, ats_err *err)
@@ -45,6 +46,7 @@ static ats_code supports(ats_device_kind kind, const ats_problem *problem, ats_e
     const ats_device_api *api;
     int64_t d_qk, d_v;
     ats_code rc;
+    ATS_TRY(probe(kind, err));
     ATS_TRY(ats_problem_check(problem, err));
     ATS_TRY(ats_device_load(&api, err));
     api->limits(kind, &d_qk, &d_v);
@@ -67,8 +69,9 @@ static size_t bytes_of(const ats_problem *problem, int64_t at_work)
     return cpu > SIZE_MAX / 2 ? SIZE_MAX : 2 * cpu;
 }
 
-static size_t workspace(const ats_problem *problem, int64_t n_variants)
+static size_t workspace(ats_device_kind kind, const ats_problem *problem, int64_t n_variants)
 {
+    if (probe(kind, NULL) != ATS_OK) return 0;
     return ats_blocks_choose(problem, n_variants, bytes_of).bytes;
 }
 
@@ -103,8 +106,7 @@ static ats_code rows_cublas(const ats_problem *problem, const ats_edit *variants
 static ats_code evaluate(ats_device_kind kind, const ats_problem *problem, const ats_edit *variants,
                          int64_t n_variants, ats_emit_fn emit, void *ctx, ats_err *err)
 {
-    ats_code rc = probe(kind, err);
-    if (rc == ATS_OK) rc = supports(kind, problem, err);
+    const ats_code rc = supports(kind, problem, err);
     if (rc != ATS_OK) return rc;
     const ats_blocks blocks = ats_blocks_choose(problem, n_variants, bytes_of);
     return ats_blocks_evaluate(problem, variants, n_variants, &blocks,
@@ -136,15 +138,30 @@ static ats_code evaluate_cublas(const ats_problem *problem, const ats_edit *vari
     return evaluate(ATS_DEVICE_CUBLAS, problem, variants, n_variants, emit, ctx, err);
 }
 
-static const char *detail_cuda(void) { return found[ATS_DEVICE_FUSED].detail; }
-static const char *detail_cublas(void) { return found[ATS_DEVICE_CUBLAS].detail; }
+static size_t workspace_cuda(const ats_problem *problem, int64_t n_variants)
+{
+    return workspace(ATS_DEVICE_FUSED, problem, n_variants);
+}
+
+static size_t workspace_cublas(const ats_problem *problem, int64_t n_variants)
+{
+    return workspace(ATS_DEVICE_CUBLAS, problem, n_variants);
+}
+
+static const char *detail(ats_device_kind kind)
+{
+    return probe(kind, NULL) == ATS_OK ? found[kind].detail : "not available";
+}
+
+static const char *detail_cuda(void) { return detail(ATS_DEVICE_FUSED); }
+static const char *detail_cublas(void) { return detail(ATS_DEVICE_CUBLAS); }
 
 const ats_backend ats_backend_cuda = {
     .name = "cuda",
     .summary = "GPU: one fused kernel for logits, sums and outputs; variants from its states",
     .probe = probe_cuda,
     .supports = supports_cuda,
-    .workspace_bytes = workspace,
+    .workspace_bytes = workspace_cuda,
     .evaluate = evaluate_cuda,
     .detail = detail_cuda,
 };
@@ -154,7 +171,7 @@ const ats_backend ats_backend_cublas = {
     .summary = "GPU, unfused: products by cuBLAS; the cross-check and baseline of cuda",
     .probe = probe_cublas,
     .supports = supports_cublas,
-    .workspace_bytes = workspace,
+    .workspace_bytes = workspace_cublas,
     .evaluate = evaluate_cublas,
     .detail = detail_cublas,
 };

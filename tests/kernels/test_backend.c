@@ -57,7 +57,7 @@ static void test_absent_backends_say_why(void **state)
         const ats_backend *backend = table[2 + i];
         ats_err err = {.code = ATS_OK};
         if (backend->probe(&err) == ATS_OK) continue;
-        assert_says(err.text, NAMES[i], "use cpu");
+        assert_says(err.text, NAMES[i], "--backend cpu");
         const ats_backend *found = NULL;
         assert_int_equal(ats_backend_find(NAMES[i], &found, &err), ATS_E_DEVICE);
         assert_null(found);
