@@ -1,6 +1,10 @@
 # The GPU module needs the CUDA compiler, its emulated twin in the tests only the toolkit's headers.
 # Without them the program is the same, and `doctor` says that the module is not there.
-set(ATS_CUDA AUTO CACHE STRING "Build the GPU module: AUTO (where there is a CUDA compiler), ON, OFF")
+set(ATS_CUDA_DEFAULT AUTO)
+if(SKBUILD) # the Python package has the program alone
+  set(ATS_CUDA_DEFAULT OFF)
+endif()
+set(ATS_CUDA ${ATS_CUDA_DEFAULT} CACHE STRING "Build the GPU module: AUTO (where there is a CUDA compiler), ON, OFF")
 set(ATS_CUDA_MODULE OFF)
 set(ATS_CUDA_INCLUDE "")
 if(NOT ATS_CUDA STREQUAL OFF)
