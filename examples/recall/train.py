@@ -1,4 +1,4 @@
-"""Trains the recall model as short.npz and long.npz were trained (one thread; the loss starts to fall late).
+"""Trains the recall model by the plan of short.npz and long.npz (one thread; the loss starts to fall late).
 
 usage: train.py short OUT.npz MINUTES
        train.py long OUT.npz MINUTES --start SHORT.npz
