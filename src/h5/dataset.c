@@ -173,9 +173,14 @@ out:
     return rc;
 }
 
+void ats_h5_close_dataset(const ats_h5_file *file, hid_t id)
+{
+    if (H5Oclose(id) < 0 && file->unwritten != NULL) ++*file->unwritten;
+}
+
 void ats_h5_dataset_close(ats_h5_dataset *dataset)
 {
-    if (dataset->id > 0) H5Oclose(dataset->id);
+    if (dataset->id > 0) ats_h5_close_dataset(dataset->file, dataset->id);
     free(dataset->name);
     *dataset = (ats_h5_dataset){.id = 0};
 }
@@ -223,7 +228,7 @@ ats_code ats_h5_dataset_create(const ats_h5_file *file, const char *name,
     if (type > 0) H5Tclose(type);
     if (space > 0) H5Sclose(space);
     if (creation > 0) H5Pclose(creation);
-    if (id > 0) H5Dclose(id);
+    if (id > 0) ats_h5_close_dataset(file, id);
     return rc != ATS_OK ? rc : ats_h5_dataset_open(file, name, out, err);
 }
 

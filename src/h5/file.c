@@ -12,6 +12,7 @@
 #include "h5/heap.h"
 #include "h5/internal.h"
 #include "h5/probe.h"
+#include "h5/seal.h"
 #include "h5/zstd_filter.h"
 
 _Static_assert(sizeof(ats_h5_id) == sizeof(hid_t), "a handle of HDF5 1.10 or later is 64 bits");
@@ -191,6 +192,18 @@ static hid_t create_v18(const char *name)
     return id;
 }
 
+ats_code ats_h5_target_check(const char *path, ats_err *err)
+{
+    char *name = NULL;
+    ats_code rc = ats_h5_strdup(path, &name, err);
+    if (rc != ATS_OK) return rc;
+    const ats_h5_file file = {.path = name};
+    rc = probe_target(&file, err);
+    if (rc == ATS_OK) rc = probe_lock(&file, path, err);
+    free(name);
+    return rc;
+}
+
 ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_err *err)
 {
     ats_h5_file file;
@@ -200,6 +213,10 @@ ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_err *err)
     ATS_TRY(file_init(path, &file, err));
     ATS_TRY(probe_target(&file, err));
     ATS_TRY(probe_lock(&file, path, err));
+    void *unwritten = NULL;
+    ATS_TRY(ats_h5_malloc(sizeof *file.unwritten, &unwritten, err));
+    file.unwritten = unwritten;
+    *file.unwritten = 0;
     ATS_TRY(ats_h5_malloc(room, &name, err));
     snprintf(name, room, "%s.tmp", path);
     ATS_TRY(probe_lock(&file, name, err)); /* creating truncates before HDF5 asks for the lock */
@@ -215,6 +232,7 @@ ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_err *err)
     if (file.id < 0) {
         file.id = 0;
         rc = ats_h5_error(err, ATS_E_IO, &file, NULL, "%s cannot be created", (const char *)name);
+        unlink(name);
         goto out;
     }
     file.temporary = name;
@@ -254,6 +272,17 @@ static ats_code sync_folder(const ats_h5_file *file, ats_err *err)
     return rc;
 }
 
+ats_code ats_h5_sync_folder(const char *path, ats_err *err)
+{
+    char *name = NULL;
+    ats_code rc = ats_h5_strdup(path, &name, err);
+    if (rc != ATS_OK) return rc;
+    const ats_h5_file file = {.path = name};
+    rc = sync_folder(&file, err);
+    free(name);
+    return rc;
+}
+
 ats_code ats_h5_commit(ats_h5_file *file, ats_err *err)
 {
     ats_code rc = ATS_OK;
@@ -263,6 +292,11 @@ ats_code ats_h5_commit(ats_h5_file *file, ats_err *err)
         rc = ats_h5_error(err, ATS_E_IO, file, NULL, "closing the file failed; is the disk full?");
         goto out;
     }
+    if (*file->unwritten > 0)
+        ATS_TRY(ats_h5_fail(err, ATS_E_IO, file, NULL,
+                            "%d datasets could not be written out; is the disk full?",
+                            *file->unwritten));
+    if (file->sealed) ATS_TRY(ats_h5_seal(file->temporary, err));
     ATS_TRY(sync_name(file, file->temporary, O_RDWR, err));
     if (rename(file->temporary, file->path) != 0) {
         rc = ats_h5_fail(err, ATS_E_IO, file, NULL, "%s cannot be renamed to it: %s",
@@ -284,5 +318,6 @@ void ats_h5_close(ats_h5_file *file)
     if (file->temporary != NULL) unlink(file->temporary);
     free(file->temporary);
     free(file->path);
+    free(file->unwritten);
     *file = (ats_h5_file){.id = 0};
 }

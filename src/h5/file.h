@@ -21,6 +21,8 @@ typedef struct ats_h5_file {
     char *path;       /* the name the user knows */
     char *temporary;  /* the name written to until ats_h5_commit; NULL: opened for reading */
     int64_t size;     /* bytes, when opened for reading */
+    bool sealed;      /* the commit appends a seal (h5/seal.h) */
+    int *unwritten; /* closings of written objects that failed, their bytes lost; NULL: read only */
 } ats_h5_file;
 
 /* Silences HDF5's own printing and registers the zstd filter. Idempotent; open and create call it.
@@ -32,6 +34,10 @@ ATS_MUST_CHECK ats_code ats_h5_open(const char *path, ats_h5_file *out, ats_err 
 /* Writes to "<path>.tmp": format bounds (V18, V18), creation order tracked, no object times.
  * An existing file at path stays until the commit; it is refused when someone holds its lock. */
 ATS_MUST_CHECK ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_err *err);
+/* Refuses what ats_h5_create would refuse at path, before any work for it is done. */
+ATS_MUST_CHECK ats_code ats_h5_target_check(const char *path, ats_err *err);
+/* Makes the entry of a file or folder in its folder last. */
+ATS_MUST_CHECK ats_code ats_h5_sync_folder(const char *path, ats_err *err);
 /* Closes, syncs, renames the temporary name to path, syncs the folder. Releases the file always. */
 ATS_MUST_CHECK ats_code ats_h5_commit(ats_h5_file *file, ats_err *err);
 /* Closes; removes the temporary file of an uncommitted one. Accepts a zeroed file. */

@@ -14,6 +14,8 @@ typedef struct ats_h5_dims {
     hsize_t at[ATS_H5_MAX_RANK];
 } ats_h5_dims;
 
+/* Closes a dataset; what HDF5 still had to write then, and could not, is counted. */
+void ats_h5_close_dataset(const ats_h5_file *file, hid_t id);
 ats_h5_dims ats_h5_to_dims(int rank, const int64_t *extent);
 /* Native memory type (a predefined handle, never closed) of a numeric type; -1 for the others. */
 hid_t ats_h5_native(ats_h5_type type);

@@ -2,6 +2,7 @@
 
 #include <hdf5_hl.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "h5/internal.h"
 
@@ -49,6 +50,13 @@ static herr_t note_name(hid_t dataset, unsigned axis, hid_t scale, void *ctx)
     (void)dataset, (void)axis;
     found *to = ctx;
     char path[512] = "";
+    /* the scale's own word where it names a dataset; looking its path up visits every object */
+    if (H5DSget_scale_name(scale, path, sizeof path) > 0 && path[0] != '/' &&
+        strchr(path, ' ') == NULL && H5Lexists(scale, path, H5P_DEFAULT) > 0) {
+        snprintf(to->name, to->size, "%s", path);
+        return 1;
+    }
+    path[0] = '\0';
     if (H5Iget_name(scale, path, sizeof path) < 0) return -1;
     snprintf(to->name, to->size, "%s", path[0] == '/' ? path + 1 : path);
     return 1;

@@ -207,7 +207,7 @@ ats_code ats_h5_write_texts(const ats_h5_file *file, const char *name, const cha
     ats_code rc = ATS_OK;
     if (id < 0 || (count != 0 && H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts) < 0))
         rc = ats_h5_error(err, ATS_E_IO, file, name, "the strings cannot be written");
-    if (id >= 0) H5Dclose(id);
+    if (id >= 0) ats_h5_close_dataset(file, id);
     if (type >= 0) H5Tclose(type);
     if (rc != ATS_OK || out == NULL) return rc;
     return ats_h5_dataset_open(file, name, out, err);
