@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/text.h"
 #include "cli/session.h"
 #include "engine/digest.h"
 #include "engine/interrupt.h"
@@ -11,6 +12,11 @@ static const ats_option options[] = {
     {"output", 'o', ATS_OPT_VALUE, "OUT.h5", "result file; default: the suite's name, here", false},
     ATS_SESSION_OPTIONS,
     {"json", 0, ATS_OPT_FLAG, NULL, "the summary as JSON", false},
+    {"shard", 0, ATS_OPT_VALUE, "I/N", "compute one of N shards, from 1; or auto", false},
+    {"shards", 0, ATS_OPT_VALUE, "N", "number of shards, where auto cannot know it", false},
+    {"force", 0, ATS_OPT_FLAG, NULL, "replace the result or parts of another run", false},
+    {"grace", 0, ATS_OPT_VALUE, "SECONDS", "time to end a sample after a signal; default 10",
+     false},
 };
 
 /* <suite name>.h5, with what a file name should not hold replaced. */
@@ -168,15 +174,64 @@ out:
     return rc;
 }
 
+static ats_code shard_of(const ats_args *args, ats_shard *out, ats_err *err)
+{
+    const char *text = ats_args_value(args, "shard");
+    int64_t count = 0;
+    ats_code rc = ats_args_int(args, "shards", 0, 1, 1000000, &count, err);
+    if (rc != ATS_OK) return rc;
+    *out = (ats_shard){.count = 0};
+    if (text != NULL) return ats_shard_parse(text, count, getenv, out, err);
+    if (count > 0)
+        return ats_fail(err, ATS_E_USAGE,
+                        "--shards alone does not say which shard this is; add --shard auto or "
+                        "--shard I/%lld",
+                        (long long)count);
+    return ATS_OK;
+}
+
+/* What a shard leaves behind, and how it becomes a result. */
+static ats_code report_shard(const ats_args *args, const ats_shard *shard,
+                             const ats_outcome *outcome, const char *path, ats_arena *arena,
+                             ats_err *err)
+{
+    ats_text text = {.arena = arena, .err = err};
+    const char *next = NULL;
+    print_timings(outcome);
+    ats_text_add(&text, "attnstress merge ");
+    ats_text_shell(&text, path);
+    ats_text_add(&text, ".parts -o ");
+    ats_text_shell(&text, path);
+    ats_code rc = ats_text_done(&text, &next);
+    if (rc != ATS_OK) return rc;
+    if (ats_args_flag(args, "json"))
+        return ats_json_print(
+            json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:i, s:s}", "parts", path, "shard",
+                      (json_int_t)shard->index + 1, "shards", (json_int_t)shard->count, "samples",
+                      (json_int_t)outcome->n_mine, "kept", (json_int_t)outcome->n_kept, "seconds",
+                      outcome->total, "exit_status", 0, "next", next),
+            err);
+    if (!ats_args_flag(args, "quiet"))
+        printf("shard %lld/%lld: %lld samples in %s.parts (%lld were there) in %.1f s\n"
+               "when every shard is done: %s\n",
+               (long long)shard->index + 1, (long long)shard->count, (long long)outcome->n_mine,
+               path, (long long)outcome->n_kept, outcome->total, next);
+    return ATS_OK;
+}
+
 static ats_code run_run(const ats_args *args, ats_err *err)
 {
     ats_session session = {0};
     ats_outcome outcome = {0};
+    ats_run_options how = {.job = NULL};
+    char job[160];
     ats_arena arena;
     const char *output = ats_args_value(args, "output");
     ats_code rc;
-    ats_interrupt_watch();
+    ats_interrupt_watch(10);
     ats_arena_init(&arena, false);
+    ATS_TRY(shard_of(args, &how.shard, err));
+    ATS_TRY(ats_args_real(args, "grace", 10, 0, 86400, &how.grace, err));
     ATS_TRY(ats_session_open(args, &session, err));
     if (output == NULL) ATS_TRY(default_output(&arena, session.suite, &output, err));
     ATS_TRY(refuse_inputs(session.plan, output, err));
@@ -186,7 +241,18 @@ static ats_code run_run(const ats_args *args, ats_err *err)
     for (int64_t i = 0; i < session.plan->selection.n_left_out; i++)
         ats_warn("sample %s is left out: it has none of the wanted probes",
                  session.plan->selection.left_out[i]);
-    ATS_TRY(ats_run(session.plan, output, &outcome, err));
+    ats_shard_job(getenv, job, sizeof job);
+    how.path = output;
+    how.job = job;
+    how.force = ats_args_flag(args, "force");
+    ATS_TRY(ats_run_with(session.plan, &how, &outcome, err));
+    if (outcome.finished_before)
+        ats_info("%s is complete already, of this suite and these captures; nothing was computed",
+                 output);
+    if (!outcome.whole) {
+        rc = report_shard(args, &how.shard, &outcome, output, &arena, err);
+        goto out;
+    }
     ATS_TRY(report(args, session.plan, &outcome, output, &arena, err));
 out:
     ats_outcome_fini(&outcome);
@@ -204,11 +270,17 @@ const ats_command ats_cmd_run = {
     .summary = "run a suite, write the result, judge its gates",
     .examples = "attnstress run suites/quickstart.yaml\n"
                 "attnstress run suites/nightly.yaml -o tonight.h5 --capture 'captures/*.h5'\n"
+                "attnstress run suites/nightly.yaml -o tonight.h5 --shard 2/8\n"
                 "attnstress run suites/quickstart.yaml --set perturbations.rivals.count=[1,16,64]",
     .details =
-        "The result appears under its name when it is complete, never before. Gates with min\n"
-        "or max are judged: exit status 1 when any fails, 2 when cases failed but no gate\n"
-        "did. SIGINT and SIGTERM end the run without a result, exit status 75.\n",
+        "The result appears under its name when it is complete, never before. Until then every\n"
+        "finished sample lies in OUT.h5.parts; the same command again computes what is missing.\n"
+        "Gates with min or max are judged: exit status 1 when any fails, 2 when cases failed but\n"
+        "no gate did. SIGINT, SIGTERM and SIGUSR1 end the run with exit status 75 after the\n"
+        "sample in flight, if that ends within --grace seconds; a second SIGINT ends at once.\n"
+        "--shard splits the samples over processes: `attnstress merge` joins their parts. auto\n"
+        "takes the place from SLURM_ARRAY_TASK_ID, OMPI_COMM_WORLD_RANK, SLURM_PROCID or, with\n"
+        "--shards N, from JOB_COMPLETION_INDEX.\n",
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .run = run_run,

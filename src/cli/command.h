@@ -57,7 +57,7 @@ const ats_command *ats_command_find(const char *name); /* NULL: none */
 
 extern const ats_command ats_cmd_run, ats_cmd_plan, ats_cmd_inspect, ats_cmd_doctor, ats_cmd_schema,
     ats_cmd_help, ats_cmd_verify, ats_cmd_explain, ats_cmd_report, ats_cmd_fidelity, ats_cmd_synth,
-    ats_cmd_bench, ats_cmd_import, ats_cmd_diagnose, ats_cmd_compare;
+    ats_cmd_bench, ats_cmd_import, ats_cmd_diagnose, ats_cmd_compare, ats_cmd_merge, ats_cmd_gc;
 
 /* By long name; the option must be in the command's table (or a common one). */
 bool ats_args_flag(const ats_args *args, const char *name);

@@ -3,9 +3,10 @@
 #include "cli/command.h"
 
 static const ats_command *const table[] = {
-    &ats_cmd_run,    &ats_cmd_plan,     &ats_cmd_compare,  &ats_cmd_explain, &ats_cmd_report,
-    &ats_cmd_verify, &ats_cmd_fidelity, &ats_cmd_diagnose, &ats_cmd_inspect, &ats_cmd_synth,
-    &ats_cmd_import, &ats_cmd_bench,    &ats_cmd_doctor,   &ats_cmd_schema,  &ats_cmd_help,
+    &ats_cmd_run,     &ats_cmd_plan,   &ats_cmd_merge,  &ats_cmd_gc,       &ats_cmd_compare,
+    &ats_cmd_explain, &ats_cmd_report, &ats_cmd_verify, &ats_cmd_fidelity, &ats_cmd_diagnose,
+    &ats_cmd_inspect, &ats_cmd_synth,  &ats_cmd_import, &ats_cmd_bench,    &ats_cmd_doctor,
+    &ats_cmd_schema,  &ats_cmd_help,
 };
 
 const ats_command *const *ats_commands(int64_t *count)

@@ -47,12 +47,15 @@ ats_code ats_attributes_make(const ats_plan *plan, ats_arena *arena, ats_attribu
 {
     const ats_suite *suite = plan->suite;
     const ats_capture *capture = plan->captures[0];
-    const char *names, *hashes;
+    const char *names, *hashes, *compression = NULL;
     ats_attribute *list = NULL;
     int64_t n = 0;
     ats_code rc;
     ATS_TRY(ATS_NEW0(arena, MAX_ATTRIBUTES, &list, err));
     ATS_TRY(capture_lists(plan, arena, &names, &hashes, err));
+    ATS_TRY(ats_arena_printf(arena, &compression, err, "%s %lld",
+                             suite->compression != NULL ? suite->compression : "zstd",
+                             (long long)suite->level));
     put_text(list, &n, "format", "attnstress-result");
     put_i64(list, &n, "format_version", 1);
     put_text(list, &n, "tool_version", ats_version());
@@ -71,8 +74,13 @@ ats_code ats_attributes_make(const ats_plan *plan, ats_arena *arena, ats_attribu
              plan->backend->detail != NULL ? plan->backend->detail() : "");
     put_text(list, &n, "precision", suite->precision);
     put_text(list, &n, "detail", plan->shape.detail_head ? "head" : "probe");
+    put_text(list, &n, "compression", compression);
     put_text(list, &n, "counterfactual",
              "frozen upstream: later layers and tokens do not react to an edit");
+    if (plan->part_count > 0) {
+        put_i64(list, &n, "part", plan->part);
+        put_i64(list, &n, "part_count", plan->part_count);
+    }
     *out = list;
     *count = n;
 out:

@@ -92,21 +92,13 @@ static double number_at(const ats_metric *metric, const float *values, const int
                : (double)integers[at];
 }
 
-/* Mean over the defined probes, of the logarithm for masses. */
-static float probe_mean(const ats_table *table, const ats_recorder *recorder, int64_t row,
-                        int64_t head)
+float ats_probe_mean(const ats_metric *metric, const float *values, const int32_t *integers,
+                     int64_t cell, int64_t n_probes, int64_t width, int64_t x)
 {
-    const ats_metric *metric = recorder->metrics[table->metric];
-    const ats_record_shape *shape = &recorder->shape;
-    const int64_t m = table->metric, width = ats_metric_width(metric, shape);
-    const int64_t n_probes = shape->detail_head ? 1 : shape->n_probes;
-    const float *values = table->base ? recorder->base_values[m] : recorder->values[m];
-    const int32_t *integers = table->base ? recorder->base_integers[m] : recorder->integers[m];
     double sum = 0;
     int64_t defined = 0;
     for (int64_t p = 0; p < n_probes; p++) {
-        const int64_t cell = (row * shape->n_heads + head) * n_probes + p;
-        const double value = number_at(metric, values, integers, cell * width + table->x);
+        const double value = number_at(metric, values, integers, (cell + p) * width + x);
         if (isnan(value)) continue;
         sum += metric->log_mean ? log(value) : value;
         defined++;
@@ -114,6 +106,18 @@ static float probe_mean(const ats_table *table, const ats_recorder *recorder, in
     if (defined == 0) return NAN;
     const double mean = sum / (double)defined;
     return (float)(metric->log_mean ? exp(mean) : mean);
+}
+
+static float probe_mean(const ats_table *table, const ats_recorder *recorder, int64_t row,
+                        int64_t head)
+{
+    const ats_record_shape *shape = &recorder->shape;
+    const int64_t m = table->metric, n_probes = shape->detail_head ? 1 : shape->n_probes;
+    const float *values = table->base ? recorder->base_values[m] : recorder->values[m];
+    const int32_t *integers = table->base ? recorder->base_integers[m] : recorder->integers[m];
+    return ats_probe_mean(recorder->metrics[m], values, integers,
+                          (row * shape->n_heads + head) * n_probes, n_probes,
+                          ats_metric_width(recorder->metrics[m], shape), table->x);
 }
 
 void ats_tables_take(ats_tables *tables, const ats_plan *plan, const ats_recorder *recorder,

@@ -40,4 +40,9 @@ ATS_MUST_CHECK ats_code ats_tables_make(ats_arena *arena, const ats_plan *plan, 
 void ats_tables_take(ats_tables *tables, const ats_plan *plan, const ats_recorder *recorder,
                      int64_t sample, int64_t layer, int64_t first, int64_t count);
 
+/* Mean over the defined probes, of the logarithm for masses. values or integers: `width` numbers a
+ * cell, n_probes cells from `cell` on; x: which of them. */
+float ats_probe_mean(const ats_metric *metric, const float *values, const int32_t *integers,
+                     int64_t cell, int64_t n_probes, int64_t width, int64_t x);
+
 #endif

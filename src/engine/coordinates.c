@@ -106,10 +106,12 @@ static ats_code add_case_numbers(maker *m)
     int64_t *sample, *replicate, *pair, *seed;
     ats_code rc;
     ATS_TRY(add_i64(m, "sample_index", "case", n, "1", "index on the sample axis", &sample));
+    m->out->items[m->out->count - 1].index_of = "sample";
     ATS_TRY(add_i64(m, "replicate", "case", n, "1", "replicate of the random choices", &replicate));
     ATS_TRY(add_i64(m, "pair_case", "case", n, "1",
                     "case of the other arm (treatment or control) of the same cell, -1: none",
                     &pair));
+    m->out->items[m->out->count - 1].index_of = "case";
     ATS_TRY(add_i64(m, "seed", "case", n, "1", "seed of the suite", &seed));
     for (int64_t c = 0; c < n; c++) {
         const int64_t other = other_arm(suite, c % n_variants);
@@ -265,7 +267,9 @@ out:
 static ats_code add_model_axes(maker *m)
 {
     const ats_selection *selection = &m->plan->selection;
+    const ats_span_axis *axis = &m->plan->axis;
     int64_t *layers, *heads, *layer_scale, *head_scale;
+    const char **roles;
     double *scale;
     ats_code rc;
     ATS_TRY(add_i64(m, "layer", "layer", selection->n_layers, "1", "layer number in the model",
@@ -281,6 +285,10 @@ static ats_code add_model_axes(maker *m)
         layers[l] = layer_scale[l] = at->index;
         scale[l] = at->contract.scale;
     }
+    ATS_TRY(add_text(m, "span_role", "span", axis->count + 1,
+                     "role of the first span of that name, or empty", &roles));
+    for (int64_t i = 0; i < axis->n_named && axis->roles != NULL; i++)
+        if (axis->roles[i] != NULL) roles[i] = axis->roles[i];
     memcpy(heads, selection->heads, (size_t)selection->n_heads * sizeof *heads);
     memcpy(head_scale, selection->heads, (size_t)selection->n_heads * sizeof *heads);
 out:

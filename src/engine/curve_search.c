@@ -88,8 +88,7 @@ static ats_code holds(void *ctx, double dose, bool *out, ats_err *err)
     int64_t at = 0;
     while (at < s->n_seen && s->seen[at].dose != dose) at++;
     if (at == s->n_seen) {
-        if (ats_interrupted())
-            return ats_fail(err, ATS_E_INTERRUPTED, "interrupted; nothing was written");
+        if (ats_interrupted()) return ats_fail(err, ATS_E_INTERRUPTED, "interrupted");
         if (at == MOST_DOSES)
             return ats_fail(err, ATS_E_INTERNAL, "more than %d doses searched", MOST_DOSES);
         ATS_TRY(ATS_NEW(s->arena, s->heads->n_heads, &s->seen[at].margin, err));

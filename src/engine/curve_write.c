@@ -139,7 +139,8 @@ static ats_code put_coordinates(ats_arena *arena, const ats_plan *plan, const at
                                 .axis = "curve",
                                 .type = ATS_TYPE_I64,
                                 .long_name = "index on the sample axis",
-                                .i64 = sample};
+                                .i64 = sample,
+                                .index_of = "sample"};
     const char *const real_names[] = {"curve_doses", "curve_dose_min", "curve_dose_max"};
     const char *const real_titles[] = {"distinct doses that ran", "smallest dose", "largest dose"};
     const double *const reals[] = {curves->doses, curves->dose_min, curves->dose_max};
@@ -155,7 +156,8 @@ static ats_code put_coordinates(ats_arena *arena, const ats_plan *plan, const at
                                 .type = ATS_TYPE_I64,
                                 .long_name = "dose curve that the case or its twin is a point of, "
                                              "-1: none",
-                                .i64 = of_case};
+                                .i64 = of_case,
+                                .index_of = "curve"};
     rc = ats_results_coordinates(results, out, n, err);
 out:
     return rc;

@@ -204,7 +204,8 @@ static ats_code plain_path(digest *d, const char *path, const char **out)
         const bool up = length == 2 && at[0] == '.' && at[1] == '.';
         size_t last = used > 0 ? used - 1 : 0; /* start of the component before */
         while (last > 0 && plain[last - 1] != '/') last--;
-        if (up && used > last + 1 && memcmp(plain + last, "../", used - last) != 0) {
+        const bool above = used - last == 3 && memcmp(plain + last, "../", 3) == 0;
+        if (up && used > last + 1 && !above) {
             used = last;
         } else {
             memcpy(plain + used, at, length);

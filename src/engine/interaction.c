@@ -28,7 +28,8 @@ static ats_code put_parts(ats_arena *arena, const ats_plan *plan, ats_results *r
                                   .axis = "case",
                                   .type = ATS_TYPE_I64,
                                   .long_name = titles[i],
-                                  .i64 = values};
+                                  .i64 = values,
+                                  .index_of = "case"};
     }
     rc = ats_results_coordinates(results, out, 2, err);
 out:

@@ -39,28 +39,34 @@ typedef struct ats_plan {
     const ats_metric **metrics;
     int64_t n_cases, n_skipped;
     const ats_plan_case *cases;      /* [n_samples, n_variants] */
-    ats_curve_groups curves;    /* shape.n_curves = n_samples * curves.count */
+    ats_curve_groups curves;         /* shape.n_curves = n_samples * curves.count */
     ats_results_shape shape;         /* detail_head as decided, probe detail when undecided */
     bool detail_undecided;           /* over the limit and the suite does not say */
     int64_t bytes_probe, bytes_head; /* uncompressed result at either detail */
     int64_t rows;                    /* side rows of all cases, layers and key heads */
     int64_t distinct_shifts;         /* query moves other than 0, largest number in one sample */
-    int64_t batch;      /* variants evaluated together: bounds memory, changes no bit */
-    int64_t memory;     /* bytes the run may use; 0: unknown, no limit */
+    int64_t batch;  /* variants evaluated together: bounds memory, changes no bit */
+    int64_t memory; /* bytes the run may use; 0: unknown, no limit */
     bool memory_given, memory_of_group; /* by the caller; by a control group */
-    bool by_head;            /* tensors of one key head at a time: a layer does not fit */
-    bool read_ahead;         /* the next layer is read while one is evaluated */
-    int64_t workspace_bytes; /* of the backend, at most */
-    int64_t workspace_limit; /* what it may use; 0: no limit */
-    int64_t tensor_cache;    /* bytes of tensors kept beyond those in use */
-    int64_t peak_bytes;      /* of everything */
-    ats_share_sum share;     /* over samples, layers and key heads */
-    double seconds;     /* estimate at ats_threads() */
+    bool by_head;             /* tensors of one key head at a time: a layer does not fit */
+    bool read_ahead;          /* the next layer is read while one is evaluated */
+    int64_t workspace_bytes;  /* of the backend, at most */
+    int64_t workspace_limit;  /* what it may use; 0: no limit */
+    int64_t tensor_cache;     /* bytes of tensors kept beyond those in use */
+    int64_t peak_bytes;       /* of everything */
+    ats_share_sum share;      /* over samples, layers and key heads */
+    double seconds;           /* estimate at ats_threads() */
+    int64_t part, part_count; /* one sample of a run of part_count; 0: the whole run */
 } ats_plan;
 
 ATS_MUST_CHECK ats_code ats_plan_make(const ats_suite *suite, const ats_plan_options *options,
                                       ats_plan **out, ats_err *err);
 void ats_plan_free(ats_plan *plan);
+
+/* The plan of one sample alone, as a view: it owns nothing and lives no longer than the whole. */
+ats_plan ats_plan_sample(const ats_plan *plan, int64_t sample);
+/* Its share of the work, in the seconds that `seconds` counts. */
+double ats_plan_sample_seconds(const ats_plan *plan, int64_t sample);
 
 /* The build context of a variant on a chosen sample and layer (indices of the selection);
  * donors: as many as ats_plan_donors gives. attention NULL: layout only. */

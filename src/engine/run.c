@@ -6,7 +6,6 @@
 
 #include "base/log.h"
 #include "base/parallel.h"
-#include "engine/gates.h"
 #include "engine/interrupt.h"
 #include "engine/run_private.h"
 
@@ -15,7 +14,7 @@ typedef struct run {
     ats_outcome *outcome;
     ats_results *results;
     ats_recorder recorder;
-    ats_tensors tensors;
+    ats_tensors *tensors;    /* outlives the part */
     ats_arena arena;         /* whole run */
     ats_arena group;         /* one key head of one batch */
     ats_arena *workers;      /* [ats_threads()] edits of one key head */
@@ -23,9 +22,10 @@ typedef struct run {
     ats_block *blocks;       /* [2 * n_metrics + 3] */
     double *measured;        /* [ats_threads()] */
     case_state *cases;       /* [n_samples, n_variants] */
-    pthread_mutex_t io;      /* held while HDF5 is used */
     ats_err first_failure;
-    int64_t done;
+    ats_run_progress *progress;
+    int64_t done; /* cases x layers of this part */
+    double start;
 } run;
 
 static ats_code make_recorder(run *r, ats_err *err)
@@ -66,6 +66,7 @@ static ats_code open_results(run *r, const char *path, ats_err *err)
         .n_attributes = n_attributes,
         .attributes = attributes,
         .suite_text = suite->resolved,
+        .sealed = plan->part_count > 0,
     };
     ATS_TRY(ats_results_create(path, &plan->shape, &options, &r->results, err));
 out:
@@ -76,8 +77,8 @@ static ats_code start(run *r, const char *path, ats_err *err)
 {
     const ats_plan *plan = r->plan;
     ats_code rc;
-    r->tensors.budget = (size_t)plan->tensor_cache;
-    r->tensors.io = &r->io;
+    r->tensors->budget = (size_t)plan->tensor_cache;
+    r->tensors->io = &r->progress->io;
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->workers, err));
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->caches, err));
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->measured, err));
@@ -168,7 +169,7 @@ static ats_code load(run *r, int64_t first, int64_t count, evaluation *work, ats
     work->n_donors = wanted(r->plan, work->sample, work->layer, first, count, want);
     for (int64_t i = 0; i < work->n_donors; i++) {
         work->donors[i].sample = &want[i].capture->samples[want[i].sample];
-        ATS_TRY(ats_tensors_get(&r->tensors, &want[i], &work->donors[i].attention, err));
+        ATS_TRY(ats_tensors_get(r->tensors, &want[i], &work->donors[i].attention, err));
     }
     r->outcome->read += ats_clock() - t;
 out:
@@ -183,7 +184,7 @@ static void read_ahead(run *r, int64_t s, int64_t l)
     const int64_t next_s = next_l > 0 ? s : s + 1;
     if (!r->plan->read_ahead || next_s >= r->plan->selection.n_samples) return;
     const int n = wanted(r->plan, next_s, next_l, 0, key_heads(r->plan, next_l), want);
-    ats_tensors_ahead(&r->tensors, want, n);
+    ats_tensors_ahead(r->tensors, want, n);
 }
 
 /* One key head: problem, edits, statistics. */
@@ -232,14 +233,16 @@ static ats_code run_batch(run *r, evaluation *work, const ats_group *groups, int
     ats_tables_take(&r->outcome->tables, r->plan, &r->recorder, work->sample, work->layer,
                     work->first, work->count);
     const double t = ats_clock();
-    pthread_mutex_lock(&r->io);
+    pthread_mutex_lock(&r->progress->io);
     rc = write_batch(r, work, err);
-    pthread_mutex_unlock(&r->io);
+    pthread_mutex_unlock(&r->progress->io);
     ATS_TRY(rc);
     r->outcome->write += ats_clock() - t;
     r->done += work->count;
-    ats_progress(r->done, r->plan->n_cases * r->plan->selection.n_layers, "cases x layers",
+    const int64_t all = r->plan->n_cases * r->plan->selection.n_layers;
+    ats_progress(r->progress->done + r->done, r->progress->total, "cases x layers",
                  r->plan->backend->name);
+    ats_interrupt_expect(r->start, (double)r->done / (double)all);
 out:
     return rc;
 }
@@ -324,29 +327,12 @@ out:
     return rc;
 }
 
-/* Nothing succeeded: the first reason is the run's error. */
-static ats_code refuse_empty(const run *r, ats_err *err)
-{
-    if (r->outcome->n_ok > 0 || r->outcome->n_failed == 0) return ATS_OK;
-    if (r->first_failure.code != ATS_OK) {
-        *err = r->first_failure;
-        return err->code;
-    }
-    for (int64_t c = 0; c < r->outcome->n_cases; c++)
-        if (r->outcome->cases[c].status == ATS_CASE_FAILED)
-            return ats_fail(err, ATS_E_INPUT, "every case failed; the first one: %s",
-                            r->outcome->cases[c].message);
-    return ATS_OK;
-}
-
 static ats_code finish(run *r, ats_err *err)
 {
     ats_coordinates late = {0};
-    ats_verdict verdict = {.n_gates = 0};
-    const char *gates = NULL;
     ats_code rc;
+    ats_tensors_settle(r->tensors); /* nobody else uses HDF5 from here on */
     ATS_TRY(settle_cases(r, err));
-    ATS_TRY(refuse_empty(r, err));
     ATS_TRY(ats_coordinates_after(r->plan, r->outcome->cases, &r->arena, &late, err));
     const double t = ats_clock();
     ATS_TRY(ats_results_coordinates(r->results, late.items, late.count, err));
@@ -356,13 +342,10 @@ static ats_code finish(run *r, ats_err *err)
     ATS_TRY(ats_breakdowns_make(&r->arena, r->plan, &breakdowns, err));
     ATS_TRY(ats_breakdowns_write(&r->arena, &breakdowns, r->results, err));
     ATS_TRY(ats_interactions_write(&r->arena, r->plan, r->outcome, r->results, err));
-    ATS_TRY(ats_gates_judge(&r->arena, r->plan, r->outcome, &verdict, err));
-    ATS_TRY(ats_gates_json(&r->arena, &verdict, &gates, err));
     const ats_attribute counts[] = {
         {.name = "cases_ok", .type = ATS_TYPE_I64, .i64 = r->outcome->n_ok},
         {.name = "cases_skipped", .type = ATS_TYPE_I64, .i64 = r->outcome->n_skipped},
         {.name = "cases_failed", .type = ATS_TYPE_I64, .i64 = r->outcome->n_failed},
-        {.name = "gates", .type = ATS_TYPE_TEXT, .text = gates},
     };
     ats_results *results = r->results;
     r->results = NULL;
@@ -376,33 +359,25 @@ static ats_code run_all(run *r, const char *path, ats_err *err)
 {
     ats_code rc;
     ATS_TRY(start(r, path, err));
-    for (int64_t s = 0; s < r->plan->selection.n_samples; s++) {
-        if (ats_interrupted())
-            ATS_TRY(ats_fail(err, ATS_E_INTERRUPTED, "interrupted; nothing was written"));
-        ATS_TRY(run_sample(r, s, err));
-    }
+    for (int64_t s = 0; s < r->plan->selection.n_samples; s++) ATS_TRY(run_sample(r, s, err));
     ATS_TRY(finish(r, err));
 out:
     return rc;
 }
 
-ats_code ats_run(const ats_plan *plan, const char *path, ats_outcome *out, ats_err *err)
+void ats_run_progress_fini(ats_run_progress *progress) { ats_tensors_fini(&progress->tensors); }
+
+ats_code ats_run_part(const ats_plan *plan, const char *path, ats_run_progress *progress,
+                      ats_outcome *out, ats_err *failure, ats_err *err)
 {
-    if (plan->detail_undecided)
-        return ats_fail(err, ATS_E_SUITE,
-                        "%s: the result would hold %.1f GiB with every probe, over the limit of 2 "
-                        "GiB; decide by `output: {detail: head}` (%.1f GiB, means over probes) or "
-                        "`output: {detail: probe}` in the suite, or --set output.detail=head",
-                        plan->suite->path, (double)plan->bytes_probe / 1073741824.0,
-                        (double)plan->bytes_head / 1073741824.0);
     ats_outcome outcome = {.n_cases = 0};
-    run r = {.plan = plan, .outcome = &outcome, .io = PTHREAD_MUTEX_INITIALIZER};
-    const double t = ats_clock();
-    ats_interrupt_watch();
+    run r = {.plan = plan,
+             .outcome = &outcome,
+             .tensors = &progress->tensors,
+             .progress = progress,
+             .start = ats_clock()};
     ats_code rc = run_all(&r, path, err);
-    ats_interrupt_unwatch();
-    ats_progress(0, 0, "", "");
-    ats_tensors_fini(&r.tensors);
+    ats_tensors_settle(&progress->tensors);
     if (r.results != NULL) ats_results_abort(r.results);
     for (int w = 0; w < ats_threads(); w++) {
         if (r.measured != NULL) outcome.measure += r.measured[w] / ats_threads();
@@ -412,11 +387,13 @@ ats_code ats_run(const ats_plan *plan, const char *path, ats_outcome *out, ats_e
     outcome.evaluate -= outcome.measure;
     ats_arena_fini(&r.group);
     ats_arena_fini(&r.arena);
-    outcome.total = ats_clock() - t;
-    if (rc == ATS_OK)
+    outcome.total = ats_clock() - r.start;
+    if (rc == ATS_OK) {
         *out = outcome;
-    else
+        *failure = r.first_failure;
+    } else {
         ats_outcome_fini(&outcome);
+    }
     return rc;
 }
 

@@ -39,8 +39,7 @@ static ats_code build_one(void *ctx, int64_t index, int worker, ats_err *err)
     const int64_t i = job->order[index];
     work->built[i] = (ats_built){.dose = NAN};
     work->failed[i] = NULL;
-    if (ats_interrupted())
-        return ats_fail(err, ATS_E_INTERRUPTED, "interrupted; nothing was written");
+    if (ats_interrupted()) return ats_fail(err, ATS_E_INTERRUPTED, "interrupted");
     if (job->cases[i].status != ATS_CASE_OK) {
         work->built[i].skipped = true;
         return ATS_OK;
@@ -131,8 +130,7 @@ static ats_code record_stats(void *ctx, int64_t variant, int worker, const ats_s
 {
     const emit_job *job = ctx;
     const evaluation *work = job->work;
-    if (ats_interrupted())
-        return ats_fail(err, ATS_E_INTERRUPTED, "interrupted; nothing was written");
+    if (ats_interrupted()) return ats_fail(err, ATS_E_INTERRUPTED, "interrupted");
     const double start = ats_clock();
     const ats_plan *plan = work->plan;
     const ats_chosen *chosen = &plan->selection.samples[work->sample];

@@ -48,6 +48,19 @@ ATS_MUST_CHECK ats_code ats_run_share(const evaluation *work, ats_arena *arena, 
 /* Evaluates and records; a variant that fails alone is marked in cases and left out. */
 ATS_MUST_CHECK ats_code ats_run_evaluate(evaluation *work, case_state *cases, ats_err *err);
 
+/* What the parts of one run share. */
+typedef struct ats_run_progress {
+    ats_tensors tensors; /* kept for later donors */
+    pthread_mutex_t io;  /* held while HDF5 is used */
+    int64_t done, total; /* cases x layers: of earlier parts, of all */
+} ats_run_progress;
+void ats_run_progress_fini(ats_run_progress *progress);
+
+/* Runs a plan into one file, without judging it. failure: the first that failed whole samples. */
+ATS_MUST_CHECK ats_code ats_run_part(const ats_plan *plan, const char *path,
+                                     ats_run_progress *progress, ats_outcome *out, ats_err *failure,
+                                     ats_err *err);
+
 void ats_case_fail(case_state *state, const char *message);
 
 /* Coordinates and root attributes known before the work, and those known after it. */

@@ -72,7 +72,7 @@ static void *read_ahead(void *ctx)
 }
 
 /* Waits for the thread and takes what it has. */
-static void settle(ats_tensors *tensors)
+void ats_tensors_settle(ats_tensors *tensors)
 {
     if (!tensors->reading) return;
     pthread_join(tensors->thread, NULL);
@@ -84,7 +84,7 @@ static void settle(ats_tensors *tensors)
 
 void ats_tensors_ahead(ats_tensors *tensors, const ats_tensor_want *want, int count)
 {
-    settle(tensors);
+    ats_tensors_settle(tensors);
     for (int i = 0; i < count && i < 2; i++) {
         if (find(tensors, &want[i]) != NULL) continue;
         tensors->loaded[tensors->n_ahead] = false;
@@ -98,7 +98,7 @@ void ats_tensors_ahead(ats_tensors *tensors, const ats_tensor_want *want, int co
 ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_want *want,
                          const ats_attention **out, ats_err *err)
 {
-    settle(tensors);
+    ats_tensors_settle(tensors);
     ats_tensor_slot *slot = find(tensors, want);
     if (slot == NULL) {
         ats_attention attention = {.bytes = 0};
@@ -115,7 +115,7 @@ ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_want *want,
 
 void ats_tensors_fini(ats_tensors *tensors)
 {
-    settle(tensors);
+    ats_tensors_settle(tensors);
     for (int i = 0; i < ATS_TENSOR_SLOTS; i++)
         if (tensors->slots[i].capture != NULL) drop(&tensors->slots[i]);
 }

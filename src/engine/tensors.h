@@ -43,6 +43,8 @@ ATS_MUST_CHECK ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_w
 /* Starts to load what a later get will ask for, as far as it is not there; errors wait for that
  * get. tensors->io must be set. */
 void ats_tensors_ahead(ats_tensors *tensors, const ats_tensor_want *want, int count);
+/* Waits until nothing is loaded ahead any more. */
+void ats_tensors_settle(ats_tensors *tensors);
 void ats_tensors_fini(ats_tensors *tensors);
 
 #endif

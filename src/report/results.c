@@ -140,6 +140,7 @@ ats_code ats_results_create(const char *path, const ats_results_shape *shape,
     results->metrics = options->metrics;
     ATS_TRY(parse_compression(results, options, err));
     ATS_TRY(ats_h5_create(path, &results->file, err));
+    results->file.sealed = options->sealed;
     ATS_TRY(allocate(results, err));
     ATS_TRY(put_head(results, options, err));
     if (options->suite_text != NULL) ATS_TRY(put_suite(results, options->suite_text, err));

@@ -25,6 +25,8 @@ typedef struct ats_coordinate {
     const int8_t *flag;
     const char *flag_values; /* "0,1" and CF flag_meanings on integers; NULL: none */
     const char *flag_meanings;
+    const char
+        *index_of; /* integers that are indices along this axis, -1: none; NULL: they are not */
 } ats_coordinate;
 
 typedef struct ats_attribute {
@@ -56,6 +58,7 @@ typedef struct ats_results_options {
     int64_t n_attributes;
     const ats_attribute *attributes; /* root attributes: suite_hash, backend, ... */
     const char *suite_text;          /* resolved suite, dataset "suite" */
+    bool sealed;                     /* a part: the file ends with a seal (h5/seal.h) */
 } ats_results_options;
 
 typedef struct ats_results ats_results;
@@ -134,8 +137,8 @@ ATS_MUST_CHECK ats_code ats_result_read(ats_result_file *file, const char *name,
 /* Extents and axes alone: values is NULL. */
 ATS_MUST_CHECK ats_code ats_result_shape(ats_result_file *file, const char *name,
                                          ats_result_variable *out, ats_err *err);
-/* Rows [first, first + count) of the first axis of a float32 variable, as stored: for variables
- * too large to hold. out: [count, the other extents]. */
+/* Rows [first, first + count) of the first axis of a float32 or int32 variable, as stored (int32:
+ * the bits): for variables too large to hold. out: [count, the other extents]. */
 ATS_MUST_CHECK ats_code ats_result_read_rows(ats_result_file *file, const char *name, int64_t first,
                                              int64_t count, float *out, ats_err *err);
 bool ats_result_has(const ats_result_file *file, const char *name);

@@ -102,6 +102,8 @@ static ats_code make_coordinate(const ats_results *results, const ats_coordinate
     if (c->type == ATS_TYPE_BOOL)
         ATS_TRY(ats_h5_put_text(&results->file, c->name, "dtype", "bool", err));
     if (c->flag_values != NULL) ATS_TRY(put_flags(results, c, err));
+    if (c->index_of != NULL)
+        ATS_TRY(ats_h5_put_text(&results->file, c->name, "index_of", c->index_of, err));
     *out = dataset;
     return ATS_OK;
 out:

@@ -157,10 +157,11 @@ ats_code ats_result_read_rows(ats_result_file *file, const char *name, int64_t f
     int64_t start[ATS_H5_MAX_RANK] = {first}, extent[ATS_H5_MAX_RANK] = {count};
     ats_code rc;
     ATS_TRY(ats_h5_dataset_open(&file->file, name, &dataset, err));
-    if (dataset.type != ATS_H5_F32 || dataset.rank < 1 || first < 0 || count < 0 ||
+    const bool narrow = dataset.type == ATS_H5_F32 || dataset.type == ATS_H5_I32;
+    if (!narrow || dataset.rank < 1 || first < 0 || count < 0 ||
         first > dataset.extent[0] - count) {
         rc = ats_h5_fail(err, ATS_E_INPUT, &file->file, name,
-                         "is no float32 variable with rows %lld to %lld", (long long)first,
+                         "is no float32 or int32 variable with rows %lld to %lld", (long long)first,
                          (long long)(first + count));
         goto out;
     }

@@ -183,7 +183,7 @@ static void exit_statuses_are_no_counts(void **state)
             used += snprintf(text + used, sizeof text - (size_t)used,
                              "  - {name: g%d, metric: log_mass_shift, span: gold, min: 3}\n", g);
         program_write(&p, "many.yaml", text);
-        program_run(&p, "run many.yaml -q --capture $CAPTURES/recall-short.h5 -o many.h5");
+        program_run(&p, "run many.yaml -q --force --capture $CAPTURES/recall-short.h5 -o many.h5");
         assert_int_equal(p.status, 1);
     }
     program_run(&p, "run s.yaml -q --capture $CAPTURES/recall-short.h5");

@@ -60,8 +60,8 @@ static void equal_runs_give_equal_bytes_at_any_thread_count(void **state)
     program_run(&p, "run s.yaml -q --threads 2 -o two.h5");
     assert_int_equal(p.status, 0);
     assert_true(program_same(&p, "one.h5", "two.h5"));
-    program_run(&p, "run s.yaml -q --threads 3 -o one.h5");
-    assert_true(program_same(&p, "one.h5", "two.h5"));
+    program_run(&p, "run s.yaml -q --threads 3 -o three.h5");
+    assert_true(program_same(&p, "three.h5", "two.h5"));
 }
 
 static void gates_decide_the_exit_status(void **state)
@@ -74,9 +74,16 @@ static void gates_decide_the_exit_status(void **state)
     program_write(&p, "fail.yaml",
                   HEAD DISTRACTORS "gates:\n" GATE("easy", "min: -50") GATE("hard", "min: 3"));
     program_run(&p, "run fail.yaml");
+    assert_int_equal(p.status, 3);
+    assert_says(p.err, "tiny.h5 is the result of another run", "suite_hash", "--force");
+    program_run(&p, "run fail.yaml --force");
     assert_int_equal(p.status, 1);
     assert_true(program_has(&p, "tiny.h5"));
+    assert_false(program_has(&p, "tiny.h5.parts"));
     assert_says(p.out, "1 of 2 gates failed", "gate 'hard' FAILED", "min 3");
+    program_run(&p, "run fail.yaml");
+    assert_int_equal(p.status, 1); /* judged again from the file */
+    assert_says(p.err, "complete already");
     program_run(&p, "run fail.yaml -q");
     assert_int_equal(p.status, 1);
     assert_says(p.err, "gate 'hard' FAILED");
@@ -224,7 +231,7 @@ static void details_agree_on_the_gates(void **state)
     program_write(&p, "s.yaml", HEAD DISTRACTORS "gates:\n" GATE("g", "min: -50"));
     program_run(&p, "run s.yaml --json --set select.probes=all | grep '\"value\"' | tee probe.txt");
     program_run(&p, "run s.yaml --json --set select.probes=all --set output.detail=head"
-                    " | grep '\"value\"' | tee head.txt");
+                    " --force | grep '\"value\"' | tee head.txt");
     program_run(&p, "help run; cut -c1-24 probe.txt > a; cut -c1-24 head.txt > b; cat a");
     assert_says(p.out, "\"value\": -");
     assert_true(program_same(&p, "a", "b"));

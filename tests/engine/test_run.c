@@ -205,7 +205,7 @@ static void the_file_obeys_the_overlay_law(void **state)
     free(lse.values);
 }
 
-static void an_interrupted_run_leaves_nothing(void **state)
+static void an_interrupted_run_leaves_no_result_and_goes_on(void **state)
 {
     (void)state;
     ats_outcome outcome;
@@ -228,7 +228,11 @@ static void an_interrupted_run_leaves_nothing(void **state)
     }
     assert_int_equal(rc, ATS_E_INTERRUPTED);
     assert_int_equal(ats_code_exit(rc), 75);
+    assert_says(err.text, "interrupted");
     assert_int_not_equal(access(f.path[0], F_OK), 0);
+    run_to(0); /* whatever was kept */
+    run_to(1);
+    same_bytes();
 }
 
 static void a_result_over_the_limit_needs_a_decision(void **state)
@@ -274,7 +278,7 @@ int main(void)
         TEST(memory_changes_no_bit),
         TEST(the_fast_backend_writes_what_the_reference_does),
         TEST(the_file_obeys_the_overlay_law),
-        TEST(an_interrupted_run_leaves_nothing),
+        TEST(an_interrupted_run_leaves_no_result_and_goes_on),
         TEST(a_result_over_the_limit_needs_a_decision),
         TEST(gates_are_checked_before_work),
     };

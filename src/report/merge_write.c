@@ -1,0 +1,362 @@
+/* The joined file: descriptions from the first part, numbers from all of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "h5/attr.h"
+#include "h5/chunks.h"
+#include "h5/scales.h"
+#include "report/merge_private.h"
+
+/* The axes along which parts are joined. */
+enum { JOIN_CASE, JOIN_SAMPLE, JOIN_CURVE, N_JOINS, JOIN_NONE = -1 };
+static const char *const join_names[N_JOINS] = {"case", "sample", "curve"};
+
+typedef struct piece {
+    const char *const *texts; /* [count] */
+    void *numbers;            /* [count] of the column's type */
+    int64_t count;
+} piece;
+
+/* One dataset of the parts. */
+typedef struct column {
+    const char *name;
+    ats_h5_dataset like, out;
+    int join;      /* axis 0 */
+    int index_of;  /* the numbers are indices along this axis; JOIN_NONE: they are not */
+    bool counts;   /* the scale of an axis that is its indices */
+    piece *pieces; /* [parts]; NULL for chunked ones */
+} column;
+
+typedef struct writer {
+    ats_merge *merge;
+    ats_arena arena;
+    ats_result_file *first; /* part that descriptions are taken from */
+    ats_h5_file out;
+    int64_t n_columns;
+    column *columns;
+    int64_t *start[N_JOINS]; /* [parts + 1] where each part's rows begin */
+} writer;
+
+static int join_named(const char *name)
+{
+    for (int j = 0; j < N_JOINS; j++)
+        if (strcmp(join_names[j], name) == 0) return j;
+    return JOIN_NONE;
+}
+
+static ats_code make_column(writer *w, const char *name, column *c, ats_err *err)
+{
+    const ats_h5_file *file = &w->first->file;
+    char axis[24] = "";
+    const char *of = "";
+    ats_code rc;
+    *c = (column){.name = name, .join = JOIN_NONE, .index_of = JOIN_NONE};
+    ATS_TRY(ats_h5_dataset_open(file, name, &c->like, err));
+    const bool scale = ats_h5_is_scale(&c->like);
+    if (scale)
+        c->join = join_named(name);
+    else if (c->like.rank > 0) {
+        ATS_TRY(ats_h5_scale_name(&c->like, 0, axis, sizeof axis, err));
+        c->join = join_named(axis);
+    }
+    c->counts = scale && c->join != JOIN_NONE && c->like.type == ATS_H5_I64;
+    if (ats_h5_has_attr(file, name, "index_of")) {
+        ATS_TRY(ats_h5_attr_words(file, name, "index_of", &w->arena, &of, err));
+        c->index_of = join_named(of);
+    }
+    const bool known = c->like.type != ATS_H5_OTHER && c->like.type != ATS_H5_BOOL;
+    if (!known || (c->like.chunked && (c->join == JOIN_NONE || c->like.type == ATS_H5_TEXT)) ||
+        (!c->like.chunked && c->like.rank > 1) ||
+        (c->index_of != JOIN_NONE && c->like.type != ATS_H5_I64))
+        ATS_TRY(ats_h5_fail(err, ATS_E_UNSUPPORTED, file, name, "is nothing that can be joined"));
+    if (!c->like.chunked) ATS_TRY(ATS_NEW0(&w->arena, w->merge->count, &c->pieces, err));
+out:
+    return rc;
+}
+
+static ats_code make_columns(writer *w, ats_err *err)
+{
+    const char *const *names = NULL;
+    ats_code rc;
+    for (int j = 0; j < N_JOINS; j++)
+        ATS_TRY(ATS_NEW0(&w->arena, w->merge->count + 1, &w->start[j], err));
+    ATS_TRY(ats_result_open(w->merge->ones[0].path, &w->first, err));
+    ATS_TRY(ats_h5_datasets(&w->first->file, &w->arena, &names, &w->n_columns, err));
+    ATS_TRY(ATS_NEW0(&w->arena, w->n_columns, &w->columns, err));
+    for (int64_t i = 0; i < w->n_columns; i++)
+        ATS_TRY(make_column(w, names[i], &w->columns[i], err));
+out:
+    return rc;
+}
+
+/* The same variable: type, rank and every extent but that of the joined axis. */
+static ats_code check_like(const column *c, const ats_h5_dataset *dataset, ats_err *err)
+{
+    const ats_h5_dataset *like = &c->like;
+    bool same = dataset->type == like->type && dataset->rank == like->rank &&
+                dataset->chunked == like->chunked && dataset->size == like->size;
+    for (int i = 0; same && i < like->rank; i++)
+        same = (i == 0 && c->join != JOIN_NONE) || dataset->extent[i] == like->extent[i];
+    if (same) return ATS_OK;
+    return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
+                       "is not shaped as in %s: these are parts of different runs",
+                       like->file->path);
+}
+
+static bool same_piece(const column *c, const piece *a, const piece *b)
+{
+    if (a->count != b->count) return false;
+    if (c->like.type != ATS_H5_TEXT)
+        return a->count == 0 ||
+               memcmp(a->numbers, b->numbers, (size_t)a->count * c->like.size) == 0;
+    for (int64_t i = 0; i < a->count; i++)
+        if (strcmp(a->texts[i], b->texts[i]) != 0) return false;
+    return true;
+}
+
+static ats_code take_piece(writer *w, column *c, const ats_h5_dataset *dataset, int64_t part,
+                           ats_err *err)
+{
+    piece *p = &c->pieces[part];
+    ats_code rc = ATS_OK;
+    if (c->join == JOIN_NONE && part > 0 && strcmp(c->name, "suite") == 0) return ATS_OK;
+    p->count = dataset->count;
+    if (c->counts) return ATS_OK;
+    if (dataset->type == ATS_H5_TEXT) {
+        ATS_TRY(ats_h5_read_texts(dataset, &w->arena, &p->texts, err));
+    } else {
+        ATS_TRY(ats_h5_expect_stored(dataset, true, err));
+        ATS_TRY(ats_arena_alloc(&w->arena, p->count, dataset->size, &p->numbers, err));
+        ATS_TRY(ats_h5_read(dataset, NULL, NULL, dataset->type, p->numbers, err));
+    }
+    if (c->join == JOIN_NONE && part > 0 && !same_piece(c, &c->pieces[0], p))
+        rc = ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
+                         "is not the same as in %s: these are parts of different runs",
+                         w->first->file.path);
+    if (c->join == JOIN_NONE && part > 0) *p = (piece){.count = 0};
+out:
+    return rc;
+}
+
+static ats_code take_rows(writer *w, column *c, const ats_h5_file *file, int64_t part, ats_err *err)
+{
+    ats_h5_dataset dataset = {.id = 0};
+    ats_code rc;
+    ATS_TRY(ats_h5_dataset_open(file, c->name, &dataset, err));
+    ATS_TRY(check_like(c, &dataset, err));
+    if (c->join != JOIN_NONE) {
+        int64_t *start = w->start[c->join];
+        const int64_t stop = start[part] + dataset.extent[0];
+        if (c->counts || (ats_h5_is_scale(&dataset) && c->join == JOIN_SAMPLE))
+            start[part + 1] = stop;
+        else if (start[part + 1] != stop)
+            ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, file, c->name,
+                                "has %lld rows, the axis %s has %lld", (long long)dataset.extent[0],
+                                join_names[c->join], (long long)(start[part + 1] - start[part])));
+    }
+    if (c->pieces != NULL) rc = take_piece(w, c, &dataset, part, err);
+out:
+    ats_h5_dataset_close(&dataset);
+    return rc;
+}
+
+static ats_code take_part(writer *w, int64_t part, ats_err *err)
+{
+    ats_result_file *file = NULL;
+    const char *const *names = NULL;
+    int64_t count = 0;
+    ats_arena arena = {.blocks = NULL};
+    ats_code rc;
+    ATS_TRY(ats_result_open(w->merge->ones[part].path, &file, err));
+    ATS_TRY(ats_h5_datasets(&file->file, &arena, &names, &count, err));
+    if (count != w->n_columns)
+        ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, &file->file, NULL,
+                            "holds %lld variables, but %s holds %lld: these are parts of different "
+                            "runs",
+                            (long long)count, w->first->file.path, (long long)w->n_columns));
+    for (int64_t i = 0; i < w->n_columns; i++)
+        ATS_TRY(take_rows(w, &w->columns[i], &file->file, part, err));
+out:
+    ats_result_close(file);
+    ats_arena_fini(&arena);
+    return rc;
+}
+
+static int64_t rows_of(const writer *w, const column *c)
+{
+    return c->join == JOIN_NONE ? c->like.extent[0] : w->start[c->join][w->merge->count];
+}
+
+static ats_code put_texts(writer *w, column *c, ats_err *err)
+{
+    const int64_t n = c->like.rank == 0 ? 1 : rows_of(w, c);
+    const char **all = NULL;
+    int64_t at = 0;
+    ats_code rc = ATS_NEW(&w->arena, n, &all, err);
+    if (rc != ATS_OK) return rc;
+    for (int64_t p = 0; p < w->merge->count; p++)
+        for (int64_t i = 0; i < c->pieces[p].count; i++) all[at++] = c->pieces[p].texts[i];
+    return ats_h5_write_texts(&w->out, c->name, all, c->like.rank == 0 ? -1 : n, &c->out, err);
+}
+
+/* An index of a part becomes one of the whole; -1 stays. */
+static void move_indices(const writer *w, const column *c, int64_t *values)
+{
+    int64_t at = 0;
+    for (int64_t p = 0; p < w->merge->count; p++)
+        for (int64_t i = 0; i < c->pieces[p].count; i++, at++)
+            if (values[at] >= 0) values[at] += w->start[c->index_of][p];
+}
+
+static ats_code put_numbers(writer *w, column *c, ats_err *err)
+{
+    const int64_t n = c->like.rank == 0 ? 1 : rows_of(w, c);
+    const size_t size = c->like.size;
+    void *all = NULL;
+    size_t at = 0;
+    ats_code rc;
+    ATS_TRY(ats_arena_alloc(&w->arena, n, size, &all, err));
+    if (c->counts) {
+        for (int64_t i = 0; i < n; i++) ((int64_t *)all)[i] = i;
+    } else {
+        for (int64_t p = 0; p < w->merge->count; p++) {
+            const piece *from = &c->pieces[p];
+            if (from->count > 0)
+                memcpy((char *)all + at, from->numbers, (size_t)from->count * size);
+            at += (size_t)from->count * size;
+        }
+        if (c->index_of != JOIN_NONE) move_indices(w, c, all);
+    }
+    ATS_TRY(ats_h5_dataset_like(&c->like, &w->out, c->like.rank == 0 ? -1 : n, &c->out, err));
+    rc = ats_h5_write(&c->out, NULL, NULL, c->like.type, all, err);
+out:
+    return rc;
+}
+
+static const column *scale_named(const writer *w, const char *name)
+{
+    for (int64_t i = 0; i < w->n_columns; i++)
+        if (strcmp(w->columns[i].name, name) == 0) return &w->columns[i];
+    return NULL;
+}
+
+static ats_code put_column(writer *w, column *c, ats_err *err)
+{
+    ats_code rc;
+    if (c->like.chunked)
+        ATS_TRY(ats_h5_dataset_like(&c->like, &w->out, rows_of(w, c), &c->out, err));
+    else if (c->like.type == ATS_H5_TEXT)
+        ATS_TRY(put_texts(w, c, err));
+    else
+        ATS_TRY(put_numbers(w, c, err));
+    if (ats_h5_is_scale(&c->like)) ATS_TRY(ats_h5_scale_make(&c->out, c->name, err));
+    for (int i = 0; i < c->like.rank && !ats_h5_is_scale(&c->like); i++) {
+        char axis[24] = "";
+        ATS_TRY(ats_h5_scale_name(&c->like, i, axis, sizeof axis, err));
+        const column *scale = scale_named(w, axis);
+        if (scale == NULL || scale->out.id <= 0)
+            ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, &w->first->file, c->name,
+                                "axis %d has no scale that was made before it", i));
+        ATS_TRY(ats_h5_scale_attach(&c->out, i, &scale->out, err));
+    }
+    rc = ats_h5_attrs_like(&c->like, &w->out, err);
+    if (rc == ATS_OK && !c->like.chunked && !ats_h5_is_scale(&c->like))
+        ats_h5_dataset_close(&c->out);
+out:
+    return rc;
+}
+
+static ats_code put_head(writer *w, ats_err *err)
+{
+    ats_code rc = ATS_OK;
+    for (int64_t i = 0; i < w->merge->n_words && rc == ATS_OK; i++)
+        rc = ats_h5_attr_copy(&w->first->file, &w->out, "/", w->merge->word_names[i], err);
+    return rc;
+}
+
+static ats_code copy_chunks(writer *w, int64_t part, ats_err *err)
+{
+    ats_result_file *file = NULL;
+    ats_h5_dataset dataset = {.id = 0};
+    ats_code rc;
+    ATS_TRY(ats_result_open(w->merge->ones[part].path, &file, err));
+    for (int64_t i = 0; i < w->n_columns; i++) {
+        column *c = &w->columns[i];
+        if (!c->like.chunked) continue;
+        int64_t offset[ATS_H5_MAX_RANK] = {w->start[c->join][part]};
+        ATS_TRY(ats_h5_dataset_open(&file->file, c->name, &dataset, err));
+        if (offset[0] % dataset.chunk[0] != 0)
+            ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, &file->file, c->name,
+                                "its chunks of %lld rows do not begin where this part does (row "
+                                "%lld)",
+                                (long long)dataset.chunk[0], (long long)offset[0]));
+        ATS_TRY(ats_h5_copy_chunks(&dataset, &c->out, offset, err));
+        ats_h5_dataset_close(&dataset);
+    }
+out:
+    ats_h5_dataset_close(&dataset);
+    ats_result_close(file);
+    return rc;
+}
+
+static ats_code put_tail(writer *w, const ats_attribute *attributes, int64_t count, ats_err *err)
+{
+    const ats_merge *merge = w->merge;
+    int64_t ok = 0, skipped = 0, failed = 0;
+    ats_code rc = ATS_OK;
+    for (int64_t p = 0; p < merge->count; p++) {
+        ok += merge->ones[p].ok;
+        skipped += merge->ones[p].skipped;
+        failed += merge->ones[p].failed;
+    }
+    ATS_TRY(ats_h5_put_i64(&w->out, "/", "cases_ok", ok, err));
+    ATS_TRY(ats_h5_put_i64(&w->out, "/", "cases_skipped", skipped, err));
+    ATS_TRY(ats_h5_put_i64(&w->out, "/", "cases_failed", failed, err));
+    for (int64_t i = 0; i < count; i++) {
+        const ats_attribute *a = &attributes[i];
+        if (a->type == ATS_TYPE_TEXT)
+            ATS_TRY(ats_h5_put_text(&w->out, "/", a->name, a->text, err));
+        else if (a->type == ATS_TYPE_F64)
+            ATS_TRY(ats_h5_put_f64(&w->out, "/", a->name, a->f64, err));
+        else
+            ATS_TRY(ats_h5_put_i64(&w->out, "/", a->name, a->i64, err));
+    }
+    if (merge->missing > 0) {
+        ATS_TRY(ats_h5_put_i64(&w->out, "/", "partial", 1, err));
+        ATS_TRY(ats_h5_put_text(&w->out, "/", "missing_parts", merge->missing_names, err));
+    }
+    rc = ats_h5_put_i64(&w->out, "/", "complete", 1, err);
+out:
+    return rc;
+}
+
+static void close_columns(writer *w)
+{
+    for (int64_t i = 0; i < w->n_columns && w->columns != NULL; i++) {
+        ats_h5_dataset_close(&w->columns[i].like);
+        ats_h5_dataset_close(&w->columns[i].out);
+    }
+}
+
+ats_code ats_merge_write(ats_merge *merge, const char *path, const ats_attribute *attributes,
+                         int64_t n_attributes, ats_err *err)
+{
+    writer w = {.merge = merge};
+    ats_code rc;
+    ATS_TRY(make_columns(&w, err));
+    for (int64_t p = 0; p < merge->count; p++) ATS_TRY(take_part(&w, p, err));
+    ATS_TRY(ats_h5_create(path, &w.out, err));
+    ATS_TRY(put_head(&w, err));
+    for (int64_t i = 0; i < w.n_columns; i++) ATS_TRY(put_column(&w, &w.columns[i], err));
+    for (int64_t p = 0; p < merge->count; p++) ATS_TRY(copy_chunks(&w, p, err));
+    ATS_TRY(put_tail(&w, attributes, n_attributes, err));
+    close_columns(&w);
+    w.n_columns = 0;
+    rc = ats_h5_commit(&w.out, err);
+out:
+    close_columns(&w);
+    ats_result_close(w.first);
+    ats_h5_close(&w.out);
+    ats_arena_fini(&w.arena);
+    return rc;
+}
