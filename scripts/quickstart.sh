@@ -11,4 +11,4 @@ cmake --preset release >/dev/null
 cmake --build --preset release | tail -n 1
 echo "== 3/3 run suites/quickstart.yaml on examples/captures/recall-short.h5"
 mkdir -p results
-build/release/attnstress run suites/quickstart.yaml -o results/quickstart.h5
+build/release/attnstress run suites/quickstart.yaml -o results/quickstart.h5 --force
