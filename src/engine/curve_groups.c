@@ -101,12 +101,12 @@ static ats_code curve_id(ats_arena *arena, const char *id, const char *dose, con
                          ats_err *err)
 {
     char *text = NULL;
-    const size_t length = strlen(id), width = strlen(dose);
+    const char *hash = strrchr(id, '#');
+    const size_t length = hash != NULL ? (size_t)(hash - id) : strlen(id), width = strlen(dose);
     ats_code rc = ATS_NEW(arena, length + 1, &text, err);
     if (rc != ATS_OK) return rc;
-    memcpy(text, id, length + 1);
-    char *hash = strrchr(text, '#');
-    if (hash != NULL) *hash = '\0';
+    memcpy(text, id, length);
+    text[length] = '\0';
     for (char *at = text; (at = strstr(at, dose)) != NULL; at++) {
         if (at == text || (at[-1] != '/' && at[-1] != ',') || at[width] != '=') continue;
         const char *end = strchr(at, ',');
