@@ -135,8 +135,8 @@ out:
 }
 
 static ats_code evaluate(const ats_problem *problem, const ats_edit *variants, int64_t n_variants,
-                         int at_work, const ats_cpu_device *device, ats_emit_fn emit, void *ctx,
-                         ats_err *err)
+                         int at_work, const ats_cpu_device *device, size_t turn_room,
+                         ats_emit_fn emit, void *ctx, ats_err *err)
 {
     const ats_cpu_ops *ops;
     const int threads = ats_threads();
@@ -158,6 +158,8 @@ static ats_code evaluate(const ats_problem *problem, const ats_edit *variants, i
         ATS_TRY(ats_cpu_worker_layout(&arena, &tiles, &workers[i], err));
     if (device != NULL) ATS_TRY(device->base(device->ctx, &tiles, err));
     ATS_TRY(ats_cpu_base_pass(&tiles, workers, err));
+    if (turn_room > 0)
+        ATS_TRY(ats_cpu_turns_make(&arena, &tiles, workers, variants, n_variants, turn_room, err));
     cpu_run run = {&tiles, workers, variants, device, emit, ctx};
     ATS_TRY(ats_parallel_for(tiles.n, measure_base, &run, err));
     ATS_TRY(emit(ctx, -1, 0, &tiles.stats, &tiles.stats, err));
@@ -172,14 +174,26 @@ ats_code ats_cpu_evaluate(const ats_problem *problem, const ats_edit *variants, 
                           int at_work, const ats_cpu_device *device, ats_emit_fn emit, void *ctx,
                           ats_err *err)
 {
-    return evaluate(problem, variants, n_variants, at_work, device, emit, ctx, err);
+    return evaluate(problem, variants, n_variants, at_work, device, 0, emit, ctx, err);
 }
 
 static ats_code evaluate_rows(const ats_problem *problem, const ats_edit *variants,
                               int64_t n_variants, int at_work, ats_emit_fn emit, void *ctx,
                               ats_err *err)
 {
-    return evaluate(problem, variants, n_variants, at_work, NULL, emit, ctx, err);
+    return evaluate(problem, variants, n_variants, at_work, NULL, 0, emit, ctx, err);
+}
+
+/* All rows at once: what memory is left holds turned keys. */
+static ats_code evaluate_whole(const ats_problem *problem, const ats_edit *variants,
+                               int64_t n_variants, int at_work, ats_emit_fn emit, void *ctx,
+                               ats_err *err)
+{
+    const size_t most = problem->memory > 0 ? (size_t)problem->memory : (size_t)1 << 30;
+    const int64_t busy = at_work < n_variants ? at_work : n_variants;
+    const size_t taken = problem->memory > 0 ? bytes_of(problem, busy) : 0;
+    return evaluate(problem, variants, n_variants, at_work, NULL, taken < most ? most - taken : 0,
+                    emit, ctx, err);
 }
 
 static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variants,
@@ -188,8 +202,9 @@ static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variant
     const ats_code rc = cpu_supports(problem, err);
     if (rc != ATS_OK) return rc;
     const ats_blocks blocks = ats_blocks_choose(problem, n_variants, bytes_of);
-    return ats_blocks_evaluate(problem, variants, n_variants, &blocks, evaluate_rows, emit, ctx,
-                               err);
+    return ats_blocks_evaluate(problem, variants, n_variants, &blocks,
+                               blocks.rows < problem->n_rows ? evaluate_rows : evaluate_whole, emit,
+                               ctx, err);
 }
 
 const ats_backend ats_backend_cpu = {

@@ -33,6 +33,17 @@ typedef struct ats_cpu_top {
     float *score, *z, *norm; /* [rows, limit] */
 } ats_cpu_top;
 
+/* A leaf seen from a distance that several variants share; z NULL: not computed. */
+typedef struct ats_cpu_turned {
+    float *z; /* [keys of the leaf, lanes] */
+    ats_cpu_state state;
+} ats_cpu_turned;
+
+typedef struct ats_cpu_turn {
+    int64_t turn;
+    ats_cpu_turned *leaves; /* [n_leaves] */
+} ats_cpu_turn;
+
 /* A tile: some rows of the problem, evaluated together. What belongs to keys alone (tree, norms) is
  * shared by all tiles. */
 typedef struct ats_cpu_base {
@@ -58,6 +69,8 @@ typedef struct ats_cpu_base {
     uint8_t *aimed;       /* [n_regions] */
     ats_cpu_state *nodes; /* [n_nodes]; those that are not needed are empty, leaves keep maxima */
     const ats_cpu_state *given; /* [n_leaves] when z, norms and these come from a device; or NULL */
+    int64_t n_turns;
+    ats_cpu_turn *turns; /* cpu_turns.c, after the pass */
     /* Known once the base is measured: */
     ats_cpu_norm *norm;         /* [rows] */
     double *peak, *log_sum;     /* [lanes] the same, apart */
@@ -96,7 +109,16 @@ typedef struct ats_cpu_pool {
     ats_cpu_pick *pick; /* [rows, limit] */
 } ats_cpu_pool;
 
-enum { ATS_CPU_LEVELS = 5 }; /* of nodes below which a worker merges alone, and one */
+enum {
+    ATS_CPU_LEVELS = 5, /* of nodes below which a worker merges alone, and one */
+    ATS_CPU_GROUP = 2   /* level of nodes whose keys and values stay in cache for all tiles */
+};
+
+/* Nodes of one tile on their way, by level; those below ATS_CPU_GROUP are the first tile's. */
+typedef struct ats_cpu_rooms {
+    ats_cpu_state left[ATS_CPU_LEVELS], right[ATS_CPU_LEVELS];
+    const ats_cpu_state *merged[ATS_CPU_LEVELS]; /* left siblings that wait */
+} ats_cpu_rooms;
 
 /* Keys [first, first + keys) of the base (side false) or of the side buffer; positions of base keys
  * move by delta; at: base row that a swapped key stands at, else -1. */
@@ -121,18 +143,23 @@ typedef struct ats_cpu_pieces {
 } ats_cpu_pieces;
 
 typedef struct ats_cpu_worker {
-    ats_arena arena;        /* reset between variants */
-    ats_cpu_pieces *pieces; /* of the variant and tile at hand; NULL: no device */
-    ats_cpu_state left[ATS_CPU_LEVELS], right[ATS_CPU_LEVELS]; /* nodes on their way, by level */
-    ats_cpu_pool *heavy, *payload;                             /* [n_tiles] */
-    float **heavier;                                           /* [n_tiles] [regions, lanes] */
-    float *z;                                                  /* [leaf, lanes] */
-    uint16_t *hits;                                            /* [leaf, lanes] */
-    float *k_panel;                                            /* [leaf, d_qk] */
+    ats_cpu_ahead keys_ahead, values_ahead; /* to ask for while values or keys are at work */
+    ats_arena arena;                        /* reset between variants */
+    const ats_cpu_turned *turned; /* the leaf whose logits went to turned_z last, or NULL */
+    const float *turned_z;
+    ats_cpu_pieces *pieces;             /* of the variant and tile at hand; NULL: no device */
+    ats_cpu_rooms *rooms;               /* [n_tiles] */
+    ats_cpu_pool *heavy, *payload;      /* [n_tiles] */
+    float **heavier;                    /* [n_tiles] [regions, lanes] */
+    float *z;                           /* [leaf, lanes] */
+    uint16_t *hits;                     /* [2, leaf, lanes] */
+    float *k_panel;                     /* [leaf, d_qk] */
     float *v_panel, *w_panel, *d_panel; /* [leaf, width] base, variant, difference */
     float *p;                           /* [leaf, lanes] */
     float *sums;                        /* [max(5 lanes, leaf)] */
-    int64_t *low, *high;                /* [lanes] */
+    int64_t *low, *high;                /* [lanes] bounds, of: */
+    const ats_cpu_base *bounds_of;
+    int64_t bounds_query, bounds_delta;
     ats_stats stats;
 } ats_cpu_worker;
 
@@ -319,6 +346,16 @@ typedef struct ats_cpu_device {
                         ats_err *err);
     ats_cpu_pieces *(*pieces)(void *ctx, int worker, int64_t tile);
 } ats_cpu_device;
+
+/* cpu_turns.c: leaves that several edits see from one distance, within `room` bytes. */
+ATS_MUST_CHECK ats_code ats_cpu_turns_make(ats_arena *arena, const ats_cpu_tiles *tiles,
+                                           ats_cpu_worker *workers, const ats_edit *edits,
+                                           int64_t n_edits, size_t room, ats_err *err);
+/* The leaf that holds these keys as the variant sees them, or NULL. */
+const ats_cpu_turned *ats_cpu_turns_at(const ats_cpu_variant *variant, const ats_cpu_keys *keys,
+                                       ats_range *leaf);
+/* Whether turned keys of the edit are the same as in other edits. */
+bool ats_cpu_turns_apply(const ats_problem *problem, const ats_edit *edit);
 
 /* attention_cpu.c: the cpu backend's evaluate, with so many variants at work; device NULL: all by
  * itself. */

@@ -83,7 +83,7 @@ bool ats_cpu_leaf_fill(const ats_cpu_base *base, ats_cpu_worker *worker, ats_ran
                                   base->log_norm + keys.start, out);
     if (values == NULL) {
         if (base->wide->mix(count, p->n_rows, base->width, p->v_dtype, p->v, keys.start, worker->p,
-                            out->o))
+                            out->o, &worker->keys_ahead))
             return finite;
         ats_cpu_base_values(base, keys.start, count, worker->v_panel);
         values = worker->v_panel;
@@ -101,6 +101,10 @@ bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_
     if (pieces != NULL && pieces->found != NULL && pieces->found_z == z &&
         pieces->found->keys.keys == keys && pieces->found->state.m != NULL) {
         ats_cpu_state_copy(base, &pieces->found->state, out);
+        return true;
+    }
+    if (worker->turned != NULL && worker->turned_z == z && values == worker->v_panel) {
+        ats_cpu_state_copy(base, &worker->turned->state, out);
         return true;
     }
     const bool finite = fill_sums(base, worker, keys, z, v_norm, log_norm, out);
@@ -360,6 +364,25 @@ out:
     return rc;
 }
 
+/* Nodes of the block level and above are stored, so that there is no room for them. */
+static ats_code worker_rooms(ats_arena *arena, const ats_cpu_tiles *tiles, ats_cpu_worker *out,
+                             ats_err *err)
+{
+    ats_code rc;
+    ATS_TRY(ATS_NEW0(arena, tiles->n, &out->rooms, err));
+    for (int64_t t = 0; t < tiles->n; t++)
+        for (int i = t == 0 ? 0 : ATS_CPU_GROUP; i < tiles->block_level; i++) {
+            ats_cpu_state left, right;
+            ATS_TRY(ats_cpu_state_new(arena, &tiles->at[t], &left, err));
+            ATS_TRY(ats_cpu_state_new(arena, &tiles->at[t], &right, err));
+            if (arena->count_only) continue;
+            out->rooms[t].left[i] = left;
+            out->rooms[t].right[i] = right;
+        }
+out:
+    return rc;
+}
+
 ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_tiles *tiles, ats_cpu_worker *out,
                                ats_err *err)
 {
@@ -374,12 +397,9 @@ ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_tiles *tiles, ats
     ATS_TRY(ATS_NEW(arena, 5 * lanes > leaf ? 5 * lanes : leaf, &out->sums, err));
     ATS_TRY(ATS_NEW(arena, lanes, &out->low, err));
     ATS_TRY(ATS_NEW(arena, lanes, &out->high, err));
-    ATS_TRY(ATS_NEW(arena, leaf * lanes, &out->hits, err));
+    ATS_TRY(ATS_NEW(arena, 2 * leaf * lanes, &out->hits, err));
     ATS_TRY(ATS_NEW(arena, leaf * lanes, &out->z, err));
-    for (int i = 0; i < ATS_CPU_LEVELS; i++) {
-        ATS_TRY(ats_cpu_state_new(arena, base, &out->left[i], err));
-        ATS_TRY(ats_cpu_state_new(arena, base, &out->right[i], err));
-    }
+    ATS_TRY(worker_rooms(arena, tiles, out, err));
     ATS_TRY(worker_lists(arena, tiles, out, err));
     ATS_TRY(ats_stats_new(arena, base->whole, true, &out->stats, err));
 out:

@@ -339,6 +339,7 @@ ats_code ats_cpu_variant_build(ats_cpu_worker *worker, const ats_cpu_base *base,
 {
     const ats_problem *p = base->problem;
     ats_arena_reset(&worker->arena);
+    worker->turned = NULL;
     *out = start(base, edit);
     ats_cpu_builder b = {.worker = worker, .variant = out, .base = base};
     ats_code rc;

@@ -136,6 +136,44 @@ static const ats_cpu_piece *find_piece(ats_cpu_pieces *pieces, const ats_cpu_key
     return NULL;
 }
 
+/* Bounds of the rows into the worker's room, where they are not there yet. */
+static void find_bounds(ats_cpu_worker *w, const ats_cpu_base *base, int64_t query_delta,
+                        int64_t delta)
+{
+    if (w->bounds_of == base && w->bounds_query == query_delta && w->bounds_delta == delta) return;
+    ats_cpu_bounds(base, query_delta, delta, w->low, w->high);
+    w->bounds_of = base;
+    w->bounds_query = query_delta;
+    w->bounds_delta = delta;
+}
+
+/* q.k for few rows: summed across a vector, or with a row in each lane where those would be too
+ * many sums, a few keys at a time. */
+static bool few_products(const ats_cpu_worker *w, const ats_cpu_base *base, ats_dtype dtype,
+                         const void *words, const ats_cpu_keys *keys, const ats_cpu_view *view,
+                         float *z)
+{
+    enum { AT_A_TIME = 12 };
+    const ats_problem *p = base->problem;
+    const int64_t d = p->d_qk, line = 64;
+    const ats_cpu_ahead *ahead = &w->values_ahead;
+    if (p->n_rows <= ATS_CPU_FEW / 2)
+        return base->wide->dot(keys->keys, p->n_rows, d, dtype, words, keys->first, view->rows, z,
+                               ahead);
+    const int64_t steps = (keys->keys + AT_A_TIME - 1) / AT_A_TIME;
+    const int64_t each = (ahead->bytes / line + steps) / steps;
+    const char *next = ahead->from;
+    for (int64_t i = 0; i < keys->keys; i += AT_A_TIME) {
+        const int64_t left = keys->keys - i, count = left < AT_A_TIME ? left : AT_A_TIME;
+        base->wide->widen(dtype, words, (keys->first + i) * d, count * d, w->k_panel);
+        for (int64_t j = 0; ahead->bytes > 0 && j < each; j++, next += line)
+            __builtin_prefetch(next, 0, 2);
+        base->ops->gemm(count, base->lanes, d, w->k_panel, d, 1, view->q, base->lanes,
+                        z + i * base->lanes, base->lanes);
+    }
+    return true;
+}
+
 ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
                             const ats_cpu_keys *keys, float *z, ats_err *err)
 {
@@ -152,6 +190,15 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
         memcpy(z, piece->z, (size_t)(keys->keys * lanes) * sizeof *z);
         return ATS_OK;
     }
+    ats_range leaf;
+    const ats_cpu_turned *turned = ats_cpu_turns_at(variant, keys, &leaf);
+    worker->turned = turned != NULL && keys->keys == leaf.stop - leaf.start ? turned : NULL;
+    worker->turned_z = z;
+    if (turned != NULL) {
+        memcpy(z, turned->z + (keys->first - leaf.start) * lanes,
+               (size_t)(keys->keys * lanes) * sizeof *z);
+        return ATS_OK;
+    }
     ats_code rc = ats_cpu_view_get(worker, variant, query_delta - keys->delta, &view, err);
     if (rc != ATS_OK) return rc;
     const int64_t *position =
@@ -159,8 +206,7 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
     const float *plane = base->plane != NULL && at >= 0 ? base->plane + at * lanes : NULL;
     const ats_dtype dtype = keys->side ? ATS_F32 : p->k_dtype;
     const void *words = keys->side ? variant->edit->side.k : p->k;
-    if (!base->few ||
-        !base->wide->dot(keys->keys, p->n_rows, p->d_qk, dtype, words, keys->first, view.rows, z))
+    if (!base->few || !few_products(worker, base, dtype, words, keys, &view, z))
         base->ops->gemm(keys->keys, lanes, p->d_qk, key_rows(worker, variant, keys), p->d_qk, 1,
                         view.q, lanes, z, lanes);
     if (!plain_logits(base)) {
@@ -177,7 +223,7 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
                                      .plane = plane};
         base->ops->logits(&args, z);
     }
-    ats_cpu_bounds(base, query_delta, keys->delta, worker->low, worker->high);
+    find_bounds(worker, base, query_delta, keys->delta);
     if (plane != NULL || !all_legal(base, position, keys->keys, worker->low, worker->high))
         base->ops->mask(keys->keys, lanes, position, worker->low, worker->high, plane, z);
     return ATS_OK;

@@ -56,6 +56,12 @@ typedef struct ats_cpu_pair {
                   * nats, and the first and third of the conditioned weights */
 } ats_cpu_pair;
 
+/* Memory that will be needed soon: asked for while something else is computed. */
+typedef struct ats_cpu_ahead {
+    const char *from;
+    int64_t bytes; /* 0: nothing */
+} ats_cpu_ahead;
+
 typedef struct ats_cpu_ops {
     const char *name;
     /* The table to take when ATS_CPU_FEW lanes suffice; NULL: this one. */
@@ -86,11 +92,13 @@ typedef struct ats_cpu_ops {
                         float *count);
     /* True where some a[i] > b[i], i < lanes. */
     bool (*any_above)(int64_t lanes, const float *a, const float *b);
-    /* Places with z + add[key] > threshold[lane] (add NULL: 0) as key << 8 | lane, lane by lane
-     * vector; lane vectors whose bound [lanes] is nowhere above are not looked at. Returns their
-     * count; out holds keys * lanes. keys <= 256, lanes <= 256. */
-    int64_t (*above)(int64_t keys, int64_t lanes, const float *z, const float *add,
-                     const float *bound, const float *threshold, uint16_t *out);
+    /* Places with z > threshold[0] of the lane into out[0], and those with z + add[key] >
+     * threshold[1] into out[1], as key << 8 | lane, lane by lane vector; lane vectors whose bound
+     * [lanes] is nowhere above are not looked at. Counts into n; each out holds keys * lanes. keys
+     * <= 256, lanes <= 256. */
+    void (*above)(int64_t keys, int64_t lanes, const float *z, const float *add,
+                  const float *const bound[2], const float *const threshold[2],
+                  uint16_t *const out[2], int64_t n[2]);
     /* First key >= start with z + add[key] > threshold in some lane; `keys` when none. add NULL: 0.
      */
     int64_t (*next_above)(int64_t start, int64_t keys, int64_t lanes, const float *z,
@@ -104,10 +112,10 @@ typedef struct ats_cpu_ops {
      * [ATS_CPU_FEW, d], 0 in the padding. False, and nothing done: not for this width or number of
      * rows. */
     bool (*dot)(int64_t keys, int64_t rows, int64_t d, ats_dtype dtype, const void *k,
-                int64_t first, const float *q, float *z);
+                int64_t first, const float *q, float *z, const ats_cpu_ahead *ahead);
     /* o [ATS_CPU_FEW, width] = sum p [keys, ATS_CPU_FEW] v rows [first, ..); likewise. */
     bool (*mix)(int64_t keys, int64_t rows, int64_t width, ats_dtype dtype, const void *v,
-                int64_t first, const float *p, float *o);
+                int64_t first, const float *p, float *o, const ats_cpu_ahead *ahead);
     /* Merges two states, see state.h; out may be x. */
     void (*merge)(int64_t rows, int64_t lanes, int64_t width, const ats_cpu_state *x,
                   const ats_cpu_state *y, const ats_cpu_state *out);

@@ -11,6 +11,9 @@
 #define V_SELECT_GT(a, b, x, y) _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), y, x)
 #define V_ANY_GT(a, b) (_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ) != 0)
 #define V_BITS_GT(a, b) ((uint32_t)_mm512_cmp_ps_mask(a, b, _CMP_GT_OQ))
+#define V_COUNT_GT(n, a, b)                                                                        \
+    ((vi)_mm512_mask_add_epi32((__m512i)(n), _mm512_cmp_ps_mask(a, b, _CMP_GT_OQ), (__m512i)(n),   \
+                               _mm512_set1_epi32(1)))
 #define V_WIDEN_BF16(p)                                                                            \
     _mm512_castsi512_ps(_mm512_slli_epi32(                                                         \
         _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(p))), 16))

@@ -16,14 +16,17 @@ INLINE vf v_load_as(const ats_dtype dtype, const void *source, int64_t at)
 #endif
 }
 
-enum { AHEAD = 4096 /* bytes */ };
+enum { LINE = 64 };
 
-/* Asks for the cache lines of a row that lies some way ahead. */
-INLINE void fetch_ahead(const ats_dtype dtype, const void *source, int64_t at, int64_t count)
+/* Lines to ask for in each of `steps` steps. */
+INLINE int64_t lines_each(const ats_cpu_ahead *ahead, int64_t steps)
 {
-    const int64_t size = dtype == ATS_F32 ? 4 : 2;
-    const char *from = (const char *)source + at * size + AHEAD;
-    for (int64_t i = 0; i < count * size; i += 64) __builtin_prefetch(from + i);
+    return ((ahead->bytes + LINE - 1) / LINE + steps - 1) / steps;
+}
+
+INLINE void fetch(const char **at, int64_t lines)
+{
+    for (int64_t i = 0; i < lines; i++, *at += LINE) __builtin_prefetch(*at, 0, 2);
 }
 
 /* z of VL / few keys: lane key few + row of the result. */
@@ -59,15 +62,16 @@ INLINE vf dot_keys(const int few, const ats_dtype dtype, int64_t d, const void *
 }
 
 INLINE void dot_few(const int few, const ats_dtype dtype, int64_t keys, int64_t d, const void *k,
-                    int64_t first, const float *q, float *z)
+                    int64_t first, const float *q, float *z, const ats_cpu_ahead *ahead)
 {
-    const int64_t each = VL / few;
+    const int64_t each = VL / few, lines = lines_each(ahead, (keys + each - 1) / each);
+    const char *next = ahead->from;
     for (int64_t i = 0; i < keys; i += each) {
         /* The last keys once more where they do not fill a vector; one by one where all are fewer.
          */
         const int64_t start = i + each <= keys ? i : keys >= each ? keys - each : i;
         float found[VL];
-        if (few > 2) fetch_ahead(dtype, k, (first + start) * d, each * d);
+        fetch(&next, lines);
         if (start + each <= keys) {
             v_store(found, dot_keys(few, dtype, d, k, (first + start) * d, q));
             for (int64_t key = 0; key < each; key++)
@@ -109,10 +113,10 @@ INLINE void dot_few(const int few, const ats_dtype dtype, int64_t keys, int64_t 
     } while (0)
 
 static bool ops_dot(int64_t keys, int64_t rows, int64_t d, ats_dtype dtype, const void *k,
-                    int64_t first, const float *q, float *z)
+                    int64_t first, const float *q, float *z, const ats_cpu_ahead *ahead)
 {
     if (d % VL != 0 || rows > (VL < 8 ? VL : 8)) return false;
-#define CALL(few, type) dot_few(few, type, keys, d, k, first, q, z)
+#define CALL(few, type) dot_few(few, type, keys, d, k, first, q, z, ahead)
     BY_ROWS(CALL);
 #undef CALL
     return true;
@@ -120,7 +124,8 @@ static bool ops_dot(int64_t keys, int64_t rows, int64_t d, ats_dtype dtype, cons
 
 /* Columns [column, column + nv vectors) of the sums of some keys, added to o when `more`. */
 INLINE void mix_strip(const int few, const int nv, const ats_dtype dtype, int64_t keys,
-                      int64_t width, const void *v, int64_t at, const float *p, bool more, float *o)
+                      int64_t width, const void *v, int64_t at, const float *p, bool more, float *o,
+                      const char **next, int64_t lines)
 {
     vf sum[8][16];
 #pragma GCC unroll 8
@@ -130,6 +135,7 @@ INLINE void mix_strip(const int few, const int nv, const ats_dtype dtype, int64_
             sum[r][j] = more ? v_load(o + r * width + j * VL) : v_set(0.0f);
     for (int64_t i = 0; i < keys; i++, at += width, p += ATS_CPU_FEW) {
         vf value[16];
+        fetch(next, lines);
 #pragma GCC unroll 16
         for (int j = 0; j < nv; j++) value[j] = v_load_as(dtype, v, at + j * VL);
 #pragma GCC unroll 8
@@ -145,27 +151,31 @@ INLINE void mix_strip(const int few, const int nv, const ats_dtype dtype, int64_
 
 /* Blocks of keys that stay in the first cache, strip by strip of columns. */
 INLINE void mix_few(const int few, const ats_dtype dtype, int64_t keys, int64_t width,
-                    const void *v, int64_t first, const float *p, float *o)
+                    const void *v, int64_t first, const float *p, float *o,
+                    const ats_cpu_ahead *ahead)
 {
     enum { BLOCK = 32 };
     const int nv = few >= 4 ? (VL == 16 ? 16 / few : 8 / few) : VL == 16 ? 8 : 4;
+    const int64_t strips = width / (nv * VL) + width % (nv * VL) / VL;
+    const int64_t lines = lines_each(ahead, keys * strips);
+    const char *next = ahead->from;
     for (int64_t i = 0; i < keys; i += BLOCK) {
         const int64_t count = keys - i < BLOCK ? keys - i : BLOCK;
         int64_t j = 0;
         for (; j + nv * VL <= width; j += nv * VL)
             mix_strip(few, nv, dtype, count, width, v, (first + i) * width + j, p + i * ATS_CPU_FEW,
-                      i > 0, o + j);
+                      i > 0, o + j, &next, lines);
         for (; j < width; j += VL)
             mix_strip(few, 1, dtype, count, width, v, (first + i) * width + j, p + i * ATS_CPU_FEW,
-                      i > 0, o + j);
+                      i > 0, o + j, &next, lines);
     }
 }
 
 static bool ops_mix(int64_t keys, int64_t rows, int64_t width, ats_dtype dtype, const void *v,
-                    int64_t first, const float *p, float *o)
+                    int64_t first, const float *p, float *o, const ats_cpu_ahead *ahead)
 {
     if (width % VL != 0 || rows > (VL < 8 ? VL : 8) || keys == 0) return false;
-#define CALL(few, type) mix_few(few, type, keys, width, v, first, p, o)
+#define CALL(few, type) mix_few(few, type, keys, width, v, first, p, o, ahead)
     BY_ROWS(CALL);
 #undef CALL
     return true;

@@ -42,6 +42,10 @@ INLINE vf v_sqrt(vf x)
 #define V_SQRT(a) v_sqrt(a)
 #endif
 
+#ifndef V_COUNT_GT /* n + 1 where a > b */
+#define V_COUNT_GT(n, a, b) ((n) - (vi)((a) > (b)))
+#endif
+
 #if defined(__clang__) /* its shuffle takes constant indices alone */
 INLINE vf v_shuffle(vf a, vf b, vi from)
 {

@@ -27,10 +27,13 @@ static void offer_leaf(ats_cpu_worker *w, const ats_cpu_base *base, int64_t tile
     const int64_t count = keys.stop - keys.start;
     const float *log_norm = base->log_norm + keys.start;
     ats_cpu_pool *heavy = &w->heavy[tile], *payload = &w->payload[tile];
-    int64_t n = base->ops->above(count, base->lanes, z, NULL, node->m, heavy->threshold, w->hits);
-    ats_cpu_pool_offer(heavy, keys.start, n, w->hits, z, base->lanes, NULL);
-    n = base->ops->above(count, base->lanes, z, log_norm, node->mc, payload->threshold, w->hits);
-    ats_cpu_pool_offer(payload, keys.start, n, w->hits, z, base->lanes, log_norm);
+    const float *const bound[] = {node->m, node->mc};
+    const float *const threshold[] = {heavy->threshold, payload->threshold};
+    uint16_t *const hits[] = {w->hits, w->hits + base->tree.leaf * base->lanes};
+    int64_t n[2];
+    base->ops->above(count, base->lanes, z, log_norm, bound, threshold, hits, n);
+    ats_cpu_pool_offer(heavy, keys.start, n[0], hits[0], z, base->lanes, NULL);
+    ats_cpu_pool_offer(payload, keys.start, n[1], hits[1], z, base->lanes, log_norm);
 }
 
 /* Keys heavier than the best of a small region. */
@@ -87,6 +90,23 @@ static const float *leaf_values(const ats_cpu_base *base, int64_t tile, int64_t 
     return worker->v_panel;
 }
 
+/* With few rows memory is what is waited for: the leaf's values are fetched while its keys are at
+ * work, and the next leaf's keys while its values are. */
+static void look_ahead(ats_cpu_worker *w, const ats_cpu_base *base, int64_t leaf)
+{
+    const ats_problem *p = base->problem;
+    const ats_range now = base->tree.leaves[leaf];
+    const int64_t k_row = p->d_qk * (int64_t)ats_dtype_size(p->k_dtype);
+    const int64_t v_row = p->d_v * (int64_t)ats_dtype_size(p->v_dtype);
+    if (!base->few || p->n_rows <= 2) return; /* one stream is fetched in time by itself */
+    w->values_ahead =
+        (ats_cpu_ahead){(const char *)p->v + now.start * v_row, (now.stop - now.start) * v_row};
+    if (leaf + 1 >= base->tree.n_leaves) return;
+    const ats_range next = base->tree.leaves[leaf + 1];
+    w->keys_ahead =
+        (ats_cpu_ahead){(const char *)p->k + next.start * k_row, (next.stop - next.start) * k_row};
+}
+
 static ats_code base_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf, ats_cpu_worker *worker,
                           const ats_cpu_variant *unchanging, const ats_cpu_state *out, ats_err *err)
 {
@@ -96,10 +116,13 @@ static ats_code base_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf, ats
     float *z = base->z != NULL ? base->z + range.start * base->lanes : worker->z;
     ats_cpu_variant plain = *unchanging;
     if (base->given != NULL) return given_leaf(pass, tile, leaf, worker, &plain, out, err);
+    look_ahead(worker, base, leaf);
     ats_code rc = ats_cpu_key_logits(worker, &plain, &keys, z, err);
+    worker->values_ahead.bytes = 0;
     if (rc != ATS_OK) return rc;
     const float *values = leaf_values(base, tile, leaf, worker);
     const bool finite = ats_cpu_leaf_fill(base, worker, range, z, values, out);
+    worker->keys_ahead.bytes = 0;
     if (!finite || base->leaf_bad[leaf])
         rc = ats_cpu_check(&plain, z, keys.keys, base->v_bad + range.start, err);
     if (rc != ATS_OK) return rc;
@@ -110,10 +133,10 @@ static ats_code base_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf, ats
 
 /* Where node (level, index) goes while it is merged: its own place when it has one. */
 static const ats_cpu_state *place(const ats_cpu_base *base, const ats_run *run, int level,
-                                  int64_t index, ats_cpu_worker *w, ats_cpu_state *leaf)
+                                  int64_t index, const ats_cpu_rooms *rooms, ats_cpu_state *leaf)
 {
     const ats_cpu_state *node = &base->nodes[ats_key_tree_node(run, level, index)];
-    const ats_cpu_state *room = index % 2 == 0 ? &w->left[level] : &w->right[level];
+    const ats_cpu_state *room = index % 2 == 0 ? &rooms->left[level] : &rooms->right[level];
     if (node->l != NULL) return node;
     if (level > 0) return room;
     *leaf = *room;
@@ -122,23 +145,25 @@ static const ats_cpu_state *place(const ats_cpu_base *base, const ats_run *run, 
     return leaf;
 }
 
-static ats_code tile_block(const leaf_pass *pass, int64_t tile, const block *b, int worker,
+/* Leaves [first, first + count) of a run, at most a node of level ATS_CPU_GROUP, for one tile. */
+static ats_code tile_group(const leaf_pass *pass, int64_t tile, const block *group, int worker,
                            ats_err *err)
 {
     const ats_cpu_base *base = &pass->tiles->at[tile];
-    const ats_run *run = &base->tree.runs[b->run];
+    const ats_run *run = &base->tree.runs[group->run];
     ats_cpu_worker *w = &pass->workers[worker];
     const ats_cpu_variant *plain = &pass->plain[worker * pass->tiles->n + tile];
-    const ats_cpu_state *left[ATS_CPU_LEVELS];
+    const ats_cpu_state **left = w->rooms[tile].merged;
     ats_cpu_state leaves[2]; /* even and odd */
-    for (int64_t i = b->first; i < b->first + b->count; i++) {
-        const ats_cpu_state *now = place(base, run, 0, i, w, &leaves[i % 2]);
+    for (int64_t i = group->first; i < group->first + group->count; i++) {
+        const ats_cpu_state *now = place(base, run, 0, i, &w->rooms[0], &leaves[i % 2]);
         const ats_code rc = base_leaf(pass, tile, run->first_leaf + i, w, plain, now, err);
         if (rc != ATS_OK) return rc;
         int level = 0;
         int64_t index = i;
         for (; index % 2 == 1 && level < pass->tiles->block_level; index /= 2, level++) {
-            const ats_cpu_state *node = place(base, run, level + 1, index / 2, w, NULL);
+            const ats_cpu_rooms *rooms = &w->rooms[level + 1 < ATS_CPU_GROUP ? 0 : tile];
+            const ats_cpu_state *node = place(base, run, level + 1, index / 2, rooms, NULL);
             base->ops->merge(base->problem->n_rows, base->lanes, base->width, left[level], now,
                              node);
             now = node;
@@ -152,9 +177,14 @@ static ats_code tile_block(const leaf_pass *pass, int64_t tile, const block *b, 
 static ats_code base_block(void *ctx, int64_t index, int worker, ats_err *err)
 {
     const leaf_pass *pass = ctx;
+    const block *b = &pass->blocks[index];
+    const int64_t size = (int64_t)1 << ATS_CPU_GROUP;
     ats_code rc = ATS_OK;
-    for (int64_t tile = 0; tile < pass->tiles->n && rc == ATS_OK; tile++)
-        rc = tile_block(pass, tile, &pass->blocks[index], worker, err);
+    for (int64_t i = 0; i < b->count; i += size) {
+        const block group = {b->run, b->first + i, b->count - i < size ? b->count - i : size};
+        for (int64_t tile = 0; tile < pass->tiles->n && rc == ATS_OK; tile++)
+            rc = tile_group(pass, tile, &group, worker, err);
+    }
     return rc;
 }
 

@@ -109,11 +109,16 @@ static ats_code turn_entry(ats_share *share, int64_t turn, ats_share_turn **out,
             share->turns = more;
             share->turn_room = room;
         }
+        ats_share_turn made = {.turn = turn, .start = share->problem->n_keys, .stop = 0};
+        const int64_t leaves = share->problem->n_keys / share->leaf + 1;
+        ats_code rc = ATS_NEW0(share->arena, leaves, &made.leaf_edits, err);
+        if (rc == ATS_OK) rc = ATS_NEW0(share->arena, leaves, &made.leaf_keys, err);
+        if (rc == ATS_OK) rc = ATS_NEW0(share->arena, leaves, &made.leaf_last, err);
+        if (rc != ATS_OK) return rc;
         memmove(&share->turns[low + 1], &share->turns[low],
                 (size_t)(share->n_turns - low) * sizeof *share->turns);
         share->n_turns++;
-        share->turns[low] =
-            (ats_share_turn){.turn = turn, .start = share->problem->n_keys, .stop = 0};
+        share->turns[low] = made;
     }
     *out = &share->turns[low];
     return ATS_OK;
@@ -128,6 +133,14 @@ static ats_code add_turned(ats_share *share, const ats_edit *edit, const ats_seg
     turn->keys += s->stop - s->start;
     if (s->start < turn->start) turn->start = s->start;
     if (s->stop > turn->stop) turn->stop = s->stop;
+    for (int64_t at = s->start; at < s->stop;) {
+        const int64_t leaf = at / share->leaf, end = (leaf + 1) * share->leaf;
+        const int64_t stop = end < s->stop ? end : s->stop;
+        turn->leaf_keys[leaf] += (int32_t)(stop - at);
+        turn->leaf_edits[leaf] += turn->leaf_last[leaf] != share->edits + 1;
+        turn->leaf_last[leaf] = share->edits + 1;
+        at = stop;
+    }
     return ATS_OK;
 }
 
@@ -195,6 +208,18 @@ static int64_t count_cuts(const ats_share *share)
     return cuts;
 }
 
+/* Keys that are computed for a turn: leaves that several variants need once and whole. */
+static int64_t turned_keys(const ats_share *share, const ats_share_turn *turn)
+{
+    int64_t keys = 0;
+    for (int64_t start = 0; start < share->problem->n_keys; start += share->leaf) {
+        const int64_t leaf = start / share->leaf, left = share->problem->n_keys - start;
+        const int64_t whole = left < share->leaf ? left : share->leaf;
+        keys += turn->leaf_edits[leaf] > 1 ? whole : turn->leaf_keys[leaf];
+    }
+    return keys;
+}
+
 void ats_share_finish(const ats_share *share, ats_share_sum *out)
 {
     const ats_problem *p = share->problem;
@@ -213,7 +238,7 @@ void ats_share_finish(const ats_share *share, ats_share_sum *out)
     for (int64_t i = 0; i < share->n_turns; i++) {
         const ats_share_turn *turn = &share->turns[i];
         sum.common_turns += turn->edits > 1;
-        turned += (double)turn->keys;
+        turned += (double)turned_keys(share, turn);
     }
     const int64_t leaves = (p->n_keys + share->leaf - 1) / share->leaf;
     sum.states = 2 * leaves;

@@ -21,7 +21,7 @@ typedef enum ats_fate {
     ATS_FATE_NEW     /* another key, or another scale, temperature or query */
 } ats_fate;
 
-/* Cuts denser than one in so many keys: the variant's keys are summed leaf by leaf, in a pass. */
+/* Cuts denser than one in so many keys leave no state of the base in one piece. */
 enum { ATS_SHARE_DENSE = 32 };
 
 typedef struct ats_share_edit {
@@ -33,7 +33,7 @@ typedef struct ats_share_edit {
     int64_t turns;    /* distinct turns (query_delta - delta) of those keys, 0 and repeats apart */
     int64_t inserted; /* rows */
     bool rescaled;    /* another scale, temperature or query: every logit is new */
-    bool apart;       /* dense cuts, or most keys touched: a pass of its own */
+    bool apart;       /* dense cuts, or most keys touched: nothing but base logits to share */
 } ats_share_edit;
 
 /* Keys seen from one distance. */
@@ -42,6 +42,9 @@ typedef struct ats_share_turn {
     int64_t edits;       /* variants that need it */
     int64_t keys;        /* summed over them */
     int64_t start, stop; /* range of keys that holds all of them */
+    int32_t *leaf_edits; /* [n_keys / leaf + 1] variants that need keys of the leaf */
+    int32_t *leaf_keys;  /* the same: keys, summed over them */
+    int64_t *leaf_last;  /* the last variant, counted from 1 */
 } ats_share_turn;
 
 typedef struct ats_share {
@@ -58,7 +61,7 @@ typedef struct ats_share {
 
 /* The account in numbers. A pass: logits and value sums of all n_keys keys for all rows. */
 typedef struct ats_share_sum {
-    int64_t edits, apart; /* variants; those with a pass of their own */
+    int64_t edits, apart; /* variants; those that share next to nothing */
     int64_t cuts;         /* distinct, of edits and regions, inside the key axis */
     int64_t touched;      /* keys hidden, replaced or turned, over all edits */
     int64_t inserted;     /* rows, over all edits */

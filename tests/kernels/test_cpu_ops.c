@@ -90,10 +90,11 @@ static void few_rows_are_exact(void **state)
             const void *k = a;
             if (type != ATS_F32) ats_narrow(type, a, (FIRST + keys) * D, words, 0);
             if (type != ATS_F32) k = words;
+            const ats_cpu_ahead ahead = {(const char *)a, i % 2 == 0 ? (int64_t)sizeof a : 0};
             memset(c, 0xff, sizeof c);
             float q[ATS_CPU_FEW * D] = {0};
             memcpy(q, b, (size_t)(rows * D) * sizeof *q);
-            if (!ops->dot(keys, rows, D, type, k, FIRST, q, c)) {
+            if (!ops->dot(keys, rows, D, type, k, FIRST, q, c, &ahead)) {
                 assert_true(l == 0 && rows > 4);
                 continue;
             }
@@ -105,7 +106,7 @@ static void few_rows_are_exact(void **state)
                     assert_true((double)c[key * ATS_CPU_FEW + r] == sum);
                 }
             float *o = c + 256 * ATS_CPU_FEW;
-            assert_true(ops->mix(keys, rows, D, type, k, FIRST, c, o));
+            assert_true(ops->mix(keys, rows, D, type, k, FIRST, c, o, &ahead));
             for (int64_t r = 0; r < rows; r++)
                 for (int64_t j = 0; j < D; j++) {
                     double sum = 0;
@@ -166,34 +167,43 @@ static void scans_find_everything(void **state)
 {
     (void)state;
     enum { KEYS = 37, LANES = 32 };
-    static uint16_t hits[KEYS * LANES];
-    float bound[LANES], limit[LANES], count[LANES] = {0}, norm[KEYS], log_norm[KEYS];
+    static uint16_t hits[2][KEYS * LANES];
+    float bound[LANES], low[LANES], limit[LANES], count[LANES] = {0}, norm[KEYS], log_norm[KEYS];
     fill(6, a, KEYS * LANES, 9);
     fill(7, b, KEYS, 2);
     for (int j = 0; j < LANES; j++) {
         limit[j] = (float)(j % 11) - 3;
         bound[j] = 100;
+        low[j] = j < LANES / 2 ? -100 : 100; /* nothing to look for in some lanes */
     }
     for (int l = 0; l < N_LEVELS; l++) {
         const ats_cpu_ops *ops = level(l);
         if (ops == NULL) continue;
-        const int64_t n = ops->above(KEYS, LANES, a, b, bound, limit, hits);
-        int64_t want = 0;
+        const float *const thresholds[] = {limit, limit};
+        uint16_t *const out[] = {hits[0], hits[1]};
         memset(count, 0, sizeof count);
         ops->count_above(KEYS, LANES, a, limit, count);
         for (int j = 0; j < LANES; j++) {
             int heavier = 0;
-            for (int i = 0; i < KEYS; i++) {
-                want += a[i * LANES + j] + b[i] > limit[j];
-                heavier += a[i * LANES + j] > limit[j];
-            }
+            for (int i = 0; i < KEYS; i++) heavier += a[i * LANES + j] > limit[j];
             assert_true(count[j] == (float)heavier);
         }
-        assert_int_equal(n, want);
-        for (int64_t i = 0; i < n; i++) {
-            const int key = hits[i] >> 8, lane = hits[i] & 0xff;
-            assert_true(a[key * LANES + lane] + b[key] > limit[lane]);
-            for (int64_t k = 0; k < i; k++) assert_true(hits[k] != hits[i]);
+        for (int skips = 0; skips < 4; skips++) {
+            const float *const bounds[] = {skips & 1 ? low : bound, skips & 2 ? low : bound};
+            int64_t n[2];
+            ops->above(KEYS, LANES, a, b, bounds, thresholds, out, n);
+            for (int list = 0; list < 2; list++) {
+                int64_t want = 0;
+                for (int j = bounds[list] == low ? LANES / 2 : 0; j < LANES; j++)
+                    for (int i = 0; i < KEYS; i++)
+                        want += a[i * LANES + j] + (list ? b[i] : 0) > limit[j];
+                assert_int_equal(n[list], want);
+                for (int64_t i = 0; i < n[list]; i++) {
+                    const int key = out[list][i] >> 8, lane = out[list][i] & 0xff;
+                    assert_true(a[key * LANES + lane] + (list ? b[key] : 0) > limit[lane]);
+                    for (int64_t k = 0; k < i; k++) assert_true(out[list][k] != out[list][i]);
+                }
+            }
         }
         ops->norms(KEYS, LANES, ATS_F32, a, 0, norm, log_norm);
         for (int i = 0; i < KEYS; i++) {

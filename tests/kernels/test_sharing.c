@@ -98,8 +98,66 @@ static void shared_and_alone_agree(void **state)
     report_finish(&r, "shared states against a pass of its own");
 }
 
+/* Shifts of three lengths at many places: most see most keys from a distance that others share.
+ * Whoever is there, and however little memory there is to share in, every bit stays. */
+static void turns_in_common_change_no_bit(void **state)
+{
+    (void)state;
+    enum { N = 12 };
+    const ats_backend *cpu = NULL;
+    ats_err err;
+    assert_ok(ats_backend_find("cpu", &cpu, &err), &err);
+    report r = {.path = ATS_BAR_FP32, .context = "turns in common"};
+    for (uint64_t seed = 601; seed <= 608; seed++) {
+        problem_spec spec;
+        ats_problem p;
+        ats_edit edits[N], apart[N];
+        ats_segment segments[N][4];
+        stats_set together, tight, alone, one;
+        ats_arena arena;
+        ats_arena_init(&arena, false);
+        problem_spec_draw(seed, &spec);
+        problem_make(&arena, &spec, &p);
+        ats_rng rng = ats_rng_stream(seed, "", "", 0, 0, "turns");
+        for (int i = 0; i < N; i++) {
+            const int64_t at = ats_rng_below(&rng, p.n_keys + 1), n = p.n_keys;
+            const int64_t to = at + ats_rng_below(&rng, n - at + 1), delta = 1 + i % 3;
+            ats_segment *s = segments[i];
+            s[0] = (ats_segment){.kind = ATS_SEG_KEEP, .stop = at};
+            s[1] = (ats_segment){.kind = ATS_SEG_KEEP, .start = at, .stop = to, .delta = delta};
+            s[2] = (ats_segment){.kind = i % 4 == 3 ? ATS_SEG_HIDE : ATS_SEG_KEEP,
+                                 .start = to,
+                                 .stop = n,
+                                 .delta = i % 4 == 3 ? 0 : 2 * delta};
+            edits[i] = (ats_edit){.n_segments = 3,
+                                  .segments = s,
+                                  .query_delta = i % 2 == 0 ? delta : 2 * delta,
+                                  .temperature = 1};
+            assert_ok(ats_edit_check(&p, &edits[i], &err), &err);
+            apart[i] = edits[i];
+            apart[i].apart = true;
+        }
+        evaluate_all(&arena, cpu, &p, edits, N, &together);
+        evaluate_all(&arena, cpu, &p, apart, N, &alone);
+        compare_sets(&r, &p, edits, &together, &alone);
+        ats_problem little = p;
+        little.memory = (int64_t)cpu->workspace_bytes(&p, N);
+        evaluate_all(&arena, cpu, &little, edits, N, &tight);
+        for (int i = 0; i < N; i++) {
+            evaluate_all(&arena, cpu, &p, &edits[i], 1, &one);
+            const char *field = stats_difference(&p, &together.variants[i], &one.variants[0]);
+            if (field != NULL) fail_msg("variant %d alone has other bits in %s", i, field);
+            field = stats_difference(&p, &together.variants[i], &tight.variants[i]);
+            if (field != NULL) fail_msg("variant %d in little memory differs in %s", i, field);
+        }
+        ats_arena_fini(&arena);
+    }
+    report_finish(&r, "turns in common against passes of their own");
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(shared_and_alone_agree)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(shared_and_alone_agree),
+                                       cmocka_unit_test(turns_in_common_change_no_bit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
