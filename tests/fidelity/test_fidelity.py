@@ -227,8 +227,9 @@ class Fidelity(unittest.TestCase):
         self.refused(swap, "reordered")
 
         def probe(file):
-            position = file["samples/5/probes/position"]
-            position[0] = position[0] + 1
+            probes = file["samples/5/probes"]
+            probes["index"][0] = -1
+            probes["position"][0] = probes["position"][0] + 1
 
         self.refused(probe, "probe", "moved by")
 
