@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "cli/output.h"
 #include "engine/compare.h"
 
 static const ats_option options[] = {
@@ -56,15 +57,6 @@ static ats_code choose_form(const ats_args *args, form *out, ats_err *err)
     return ats_fail(err, ATS_E_USAGE, "--format %s: must be text, json, csv or markdown", name);
 }
 
-static ats_code write_file(const char *path, const char *mode, const char *text, ats_err *err)
-{
-    FILE *stream = fopen(path, mode);
-    bool good = stream != NULL && fputs(text, stream) >= 0;
-    if (stream != NULL) good &= fclose(stream) == 0;
-    if (good) return ATS_OK;
-    return ats_fail(err, ATS_E_IO, "%s cannot be written: %s", path, strerror(errno));
-}
-
 /* GitHub refuses a step summary above 1 MiB, what other steps wrote included. */
 static ats_code append_summary(const char *path, const char *text, ats_err *err)
 {
@@ -74,13 +66,12 @@ static ats_code append_summary(const char *path, const char *text, ats_err *err)
         return ats_fail(err, ATS_E_IO, "%s (GITHUB_STEP_SUMMARY) cannot be written: %s", path,
                         strerror(errno));
     fseek(stream, 0, SEEK_END);
-    const long used = ftell(stream);
-    fclose(stream);
-    if (used + (long)strlen(text) + SPARE > LIMIT) {
-        ats_warn("the step summary would pass 1 MiB; the comparison is left out of it");
-        return ATS_OK;
-    }
-    return write_file(path, "a", text, err);
+    const bool fits = ftell(stream) + (long)strlen(text) + SPARE <= LIMIT;
+    if (!fits) ats_warn("the step summary would pass 1 MiB; the comparison is left out of it");
+    const bool written = !fits || fputs(text, stream) >= 0;
+    if (fclose(stream) == 0 && written) return ATS_OK;
+    return ats_fail(err, ATS_E_IO, "%s (GITHUB_STEP_SUMMARY) cannot be written: %s", path,
+                    strerror(errno));
 }
 
 /* Commands of a workflow are read from stderr as well, where they spoil no data. */
@@ -125,8 +116,11 @@ static ats_code run_compare(const ats_args *args, ats_err *err)
     form write = NULL;
     const char *text = NULL, *junit = ats_args_value(args, "junit");
     ats_code rc;
+    const char *const inputs[] = {args->operands[0], args->operands[1],
+                                  ats_args_value(args, "gates")};
     ATS_TRY(choose_form(args, &write, err));
     ATS_TRY(read_options(args, &asked, err));
+    if (junit != NULL) ATS_TRY(ats_output_check("--junit", junit, 3, inputs, err));
     ATS_TRY(ats_compare_run(ats_args_value(args, "gates"), &asked, &compared, err));
     ats_comparison *c = compared.comparison;
     if (ats_args_flag(args, "quiet")) {
@@ -137,7 +131,7 @@ static ats_code run_compare(const ats_args *args, ats_err *err)
     }
     if (junit != NULL) {
         ATS_TRY(ats_compare_junit(&c->arena, c, &text, err));
-        ATS_TRY(write_file(junit, "w", text, err));
+        ATS_TRY(ats_output_write(junit, text, err));
     }
     ATS_TRY(tell_github(&c->arena, c, err));
     rc = c->code;

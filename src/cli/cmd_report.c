@@ -1,9 +1,8 @@
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/command.h"
+#include "cli/output.h"
 #include "engine/page.h"
 
 static const ats_option options[] = {
@@ -22,25 +21,6 @@ static void default_path(const char *result, char *path, size_t size)
     snprintf(path, size, "%.*s.html", (int)stem, result);
 }
 
-/* Whole or not at all: written beside the target and renamed. */
-static ats_code save(const char *path, const char *text, ats_err *err)
-{
-    char temporary[4200];
-    snprintf(temporary, sizeof temporary, "%s.tmp", path);
-    FILE *file = fopen(temporary, "w");
-    if (file == NULL)
-        return ats_fail(err, ATS_E_IO, "%s: cannot be written: %s; name another file with -o",
-                        temporary, strerror(errno));
-    const bool written = fputs(text, file) >= 0 && fflush(file) == 0 && fsync(fileno(file)) == 0;
-    const int why = errno;
-    const bool closed = fclose(file) == 0;
-    if (written && closed && rename(temporary, path) == 0) return ATS_OK;
-    const int reason = written ? errno : why;
-    remove(temporary);
-    return ats_fail(err, ATS_E_IO, "%s: cannot be written: %s; nothing was left behind", path,
-                    strerror(reason));
-}
-
 static ats_code run(const ats_args *args, ats_err *err)
 {
     ats_arena arena = {.blocks = NULL};
@@ -53,8 +33,10 @@ static ats_code run(const ats_args *args, ats_err *err)
     default_path(request.result, path, sizeof path);
     if (ats_args_value(args, "out") != NULL)
         snprintf(path, sizeof path, "%s", ats_args_value(args, "out"));
+    const char *const inputs[] = {request.result, request.against, request.capture};
+    ATS_TRY(ats_output_check("--out", path, 3, inputs, err));
     ATS_TRY(ats_page_make(&arena, &request, &text, err));
-    ATS_TRY(save(path, text, err));
+    ATS_TRY(ats_output_write(path, text, err));
     printf("%s\n", path);
 out:
     ats_arena_fini(&arena);

@@ -1,9 +1,9 @@
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/output.h"
 #include "cli/session.h"
 #include "engine/digest.h"
 #include "engine/interrupt.h"
@@ -37,21 +37,15 @@ static ats_code default_output(ats_arena *arena, const ats_suite *suite, const c
     return ATS_OK;
 }
 
-static bool same_file(const char *a, const char *b)
-{
-    struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 static ats_code refuse_inputs(const ats_plan *plan, const char *output, ats_err *err)
 {
     for (int64_t c = 0; c < plan->n_captures; c++)
-        if (same_file(output, plan->captures[c]->path))
+        if (ats_output_same(output, plan->captures[c]->path))
             return ats_fail(err, ATS_E_USAGE,
                             "--output %s is a capture of this run; it would be overwritten, so "
                             "give another name",
                             output);
-    if (same_file(output, plan->suite->path))
+    if (ats_output_same(output, plan->suite->path))
         return ats_fail(err, ATS_E_USAGE, "--output %s is the suite itself; give another name",
                         output);
     return ATS_OK;

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "capture/synth.h"
 #include "cli/command.h"
+#include "cli/output.h"
 
 static const ats_option options[] = {
     {"output", 'o', ATS_OPT_VALUE, "CAPTURE", "Capture file to write.", true},
@@ -97,7 +98,7 @@ static ats_code run(const ats_args *args, ats_err *err)
     const char *truth = ats_args_value(args, "truth");
     ats_code rc;
     ATS_TRY(choose(args, &synth, err));
-    if (truth != NULL && strcmp(truth, path) == 0) {
+    if (truth != NULL && (strcmp(truth, path) == 0 || ats_output_same(truth, path))) {
         rc = ats_fail(err, ATS_E_USAGE,
                       "--truth and --output both name %s; give the truth a file of its own", path);
         goto out;
