@@ -72,6 +72,13 @@ static ats_code read_axes(ats_page_reader *r, ats_err *err)
     ats_result_variable shape = {.values = NULL};
     double *numbers = NULL;
     ats_code rc;
+    if (!ats_result_has(r->file, "log_mass_shift")) {
+        rc = ats_fail(err, ATS_E_INPUT,
+                      "%s: holds no log_mass_shift, which the page draws; run the suite with it in "
+                      "metrics.keep, or with keep: all",
+                      x->path);
+        goto out;
+    }
     ATS_TRY(ats_result_shape(r->file, "log_mass_shift", &shape, err));
     const bool probes = shape.rank == 5;
     if (shape.rank != 4 && !probes) {
@@ -106,12 +113,15 @@ static ats_code read_cases(ats_page_reader *r, ats_err *err)
     static const char *const swept[ATS_PAGE_N_CURVES] = {"dose", "depth", "at"};
     ats_page_result *x = r->result;
     const int64_t n = x->n_cases;
+    ats_result_variable shape = {.values = NULL};
     ats_code rc;
+    ATS_TRY(ats_result_shape(r->file, "sample_id", &shape, err));
+    const int64_t n_samples = shape.rank == 1 ? shape.extent[0] : 0;
     ATS_TRY(read_text(r, "perturbation", n, &r->perturbation, err));
     ATS_TRY(read_text(r, "kind", n, &r->kind, err));
     ATS_TRY(read_text(r, "arm", n, &r->arm, err));
     ATS_TRY(read_text(r, "variant", n, &r->variant, err));
-    ATS_TRY(read_text(r, "sample_id", -1, &r->sample_id, err));
+    ATS_TRY(read_text(r, "sample_id", n_samples, &r->sample_id, err));
     ATS_TRY(read_number(r, "status", n, &r->status, err));
     ATS_TRY(read_number(r, "sample_index", n, &r->sample, err));
     ATS_TRY(read_number(r, "pair_case", n, &r->pair, err));
@@ -121,9 +131,9 @@ static ats_code read_cases(ats_page_reader *r, ats_err *err)
     for (int64_t c = 0; c < n; c++) {
         x->n_skipped += r->status[c] == 1;
         x->n_failed += r->status[c] == 2;
-        if (!(r->sample[c] >= 0)) {
-            rc = ats_fail(err, ATS_E_INPUT, "%s: sample_index of case %lld is no index", x->path,
-                          (long long)c);
+        if (!(r->sample[c] >= 0 && r->sample[c] < (double)n_samples)) {
+            rc = ats_fail(err, ATS_E_INPUT, "%s: sample_index of case %lld is none of %lld samples",
+                          x->path, (long long)c, (long long)n_samples);
             goto out;
         }
         x->n_samples =
