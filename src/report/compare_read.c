@@ -157,6 +157,7 @@ out:
 static ats_code measure_variable(reading *r, const column *c, ats_err *err)
 {
     const bool probes = strcmp(r->s->side[0].detail, "head") != 0;
+    int64_t width = 0;
     for (int i = 0; i < 2; i++) {
         const ats_compare_side *side = &r->s->side[i];
         ats_result_variable v = {.values = NULL};
@@ -173,6 +174,10 @@ static ats_code measure_variable(reading *r, const column *c, ats_err *err)
                             "%s: /%s has not the axes that cases, layers, heads%s of the file ask "
                             "for",
                             side->path, c->name, probes ? ", probes" : "");
+        if (i == 1 && r->width != width)
+            return ats_fail(err, ATS_E_INPUT, "/%s has other extents in %s than in %s", c->name,
+                            side->path, r->s->side[0].path);
+        width = r->width;
     }
     r->cells = r->s->out->n_layers * r->s->out->n_heads;
     return ATS_OK;

@@ -37,8 +37,8 @@ typedef struct reduction {
     int64_t cells;   /* layers x heads */
     int64_t *family; /* [n_cases] */
     family_sums *sums;
-    mean *overall;                 /* [cells] */
-    float *shift, *share, *change; /* one block of cases; NULL: not in the file */
+    mean *overall;                /* [cells] */
+    float *shift, *norm, *change; /* one block of cases; NULL: not in the file */
 } reduction;
 
 static int64_t find_family(const ats_page_result *x, const char *name)
@@ -149,6 +149,29 @@ static void take_cell(reduction *d, int64_t c, int64_t cell, double shift, doubl
     }
 }
 
+/* Lengths of the parts as shares of their sum; nothing where the output did not change. */
+static void add_shares(const float *norm, mean *share)
+{
+    double total = 0;
+    for (int p = 0; p < ATS_N_PARTS; p++) total += (double)norm[p];
+    for (int p = 0; p < ATS_N_PARTS && total > 0 && isfinite(total); p++)
+        mean_add(&share[p], (double)norm[p] / total);
+}
+
+/* Rows of the layers, heads and probes of log_mass_shift, with `inner` entries in each. */
+static ats_code expect_shape(const ats_page_reader *r, const char *name, int64_t inner,
+                             ats_err *err)
+{
+    const ats_page_result *x = r->result;
+    ats_result_variable shape = {.values = NULL};
+    int64_t rest = 1;
+    const ats_code rc = ats_result_shape(r->file, name, &shape, err);
+    if (rc != ATS_OK) return rc;
+    for (int i = 1; i < shape.rank; i++) rest *= shape.extent[i];
+    if (shape.rank > 0 && rest == x->n_layers * x->n_heads * x->n_probes * inner) return ATS_OK;
+    return ats_fail(err, ATS_E_INPUT, "%s: %s has another shape than its axes", x->path, name);
+}
+
 /* Probe means of one case and cell, as `detail: head` has them. */
 static void take_case(reduction *d, int64_t c, int64_t row)
 {
@@ -167,10 +190,9 @@ static void take_case(reduction *d, int64_t c, int64_t row)
             if (!isnan(v)) keep_worst(d, c, cell, p, v);
         }
         take_cell(d, c, cell, mean_of(&shift), mean_of(&change));
-        for (int64_t i = 0; i < probes * ATS_N_PARTS && d->share != NULL; i++)
+        for (int64_t p = 0; p < probes && d->norm != NULL; p++)
             if (is_treatment(d->reader, c))
-                mean_add(&d->sums[d->family[c]].share[i % ATS_N_PARTS],
-                         (double)d->share[first * ATS_N_PARTS + i]);
+                add_shares(d->norm + (first + p) * ATS_N_PARTS, d->sums[d->family[c]].share);
     }
 }
 
@@ -180,7 +202,8 @@ static ats_code read_block(reduction *d, const char *name, int64_t first, int64_
     const ats_page_result *x = d->reader->result;
     ats_code rc = ATS_OK;
     if (!ats_result_has(d->reader->file, name)) return ATS_OK;
-    if (*block == NULL)
+    if (*block == NULL) rc = expect_shape(d->reader, name, inner, err);
+    if (rc == ATS_OK && *block == NULL)
         rc = ATS_NEW(d->reader->arena, room * d->cells * x->n_probes * inner, block, err);
     if (rc == ATS_OK) rc = ats_result_read_rows(d->reader->file, name, first, count, *block, err);
     return rc;
@@ -200,7 +223,7 @@ static ats_code scan(reduction *d, ats_err *err)
     for (int64_t first = 0; first < x->n_cases && rc == ATS_OK; first += room) {
         const int64_t count = x->n_cases - first < room ? x->n_cases - first : room;
         ATS_TRY(read_block(d, "log_mass_shift", first, count, x->n_spans, &d->shift, room, err));
-        ATS_TRY(read_block(d, "delta_share", first, count, ATS_N_PARTS, &d->share, room, err));
+        ATS_TRY(read_block(d, "delta_norm", first, count, ATS_N_PARTS, &d->norm, room, err));
         ATS_TRY(read_block(d, "output_change", first, count, 1, &d->change, room, err));
         for (int64_t i = 0; i < count; i++)
             if (r->status[first + i] == 0) take_case(d, first + i, i);
@@ -277,6 +300,7 @@ static ats_code read_routes(reduction *d, ats_page_cell *cell, ats_err *err)
         ATS_TRY(ATS_NEW(r->arena, x->n_spans, sides[side].out, err));
         for (int64_t s = 0; s < x->n_spans; s++) (*sides[side].out)[s] = (double)NAN;
         if (!ats_result_has(r->file, sides[side].name)) continue;
+        ATS_TRY(expect_shape(r, sides[side].name, x->n_spans, err));
         ATS_TRY(ats_result_read_rows(r->file, sides[side].name, sides[side].row, 1, numbers, err));
         for (int64_t s = 0; s < x->n_spans; s++) (*sides[side].out)[s] = (double)numbers[at + s];
     }

@@ -60,7 +60,9 @@ class Result:
             finite = np.where(np.isfinite(shift), shift, np.nan)
         count = np.isfinite(finite).sum(-1)
         self.shift = np.where(count > 0, np.nansum(finite, -1) / np.maximum(count, 1), np.nan)
-        self.share = file["delta_share"][:].astype(np.float64)
+        norm = file["delta_norm"][:].astype(np.float64)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self.share = norm / norm.sum(-1, keepdims=True)
         self.mass = file["base_mass"][..., target].astype(np.float64)
         self.tolerance = file["base_distractor_tolerance"][..., target].astype(np.float64)
         self.rows = file["rows"][:].astype(np.float64)
@@ -132,6 +134,7 @@ start = page.index('aria-labelledby="parts-t')
 for name, (found_name, numbers) in zip(names, rows_after(start, len(names))):
     assert html.unescape(found_name) == name
     share = candidate.share[candidate.select(name, "treatment")]
+    assert abs(sum(numbers) - 1) < 2e-3, (name, numbers)
     for part, x in enumerate(numbers):
         expect(f"{name} part {part}", x, mean(share[..., part]))
         checked += 1
