@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/command.h"
+#include "cli/style.h"
 #include "cli/session.h"
 #include "engine/diagnose.h"
 
@@ -31,14 +32,18 @@ static void print_heads(const ats_capture *capture, const ats_diagnose_report *r
     for (int64_t i = 0; i < report->n_heads; i++) {
         const ats_diagnose_head *h = &report->heads[i];
         const int64_t defined = h->rows - h->labels[ATS_CAUSE_UNDEFINED];
-        printf("%5lld %4lld  %s%-12s%s %2lld/%-2lld %6.2f %6.3f  ",
+        printf("%5lld %4lld  %s%-12s%s %2lld/%-2lld %6.2f %6.3f ",
                (long long)layer_number(capture, h->layer), (long long)h->head,
                ats_style(h->label == ATS_CAUSE_MIXED ? "yellow" : "bold"), ats_cause_name(h->label),
                ats_style("off"), (long long)h->labels[h->label], (long long)defined, h->entropy,
                h->max_weight);
-        for (int c = 0; c < ATS_N_CAUSES; c++) printf("%5.2f ", h->share[c]);
-        printf(" %5.2f %5.2f %5.0f%% %5.2f\n", h->top_cosine, h->top_norm_ratio, 100 * h->top_stays,
-               h->spread);
+        for (int c = 0; c < ATS_N_CAUSES; c++) ats_print_fixed(5, 2, h->share[c]);
+        printf(" ");
+        ats_print_fixed(5, 2, h->top_cosine);
+        ats_print_fixed(5, 2, h->top_norm_ratio);
+        printf(" %5.0f%%", 100 * h->top_stays);
+        ats_print_fixed(5, 2, h->spread);
+        printf("\n");
     }
 }
 

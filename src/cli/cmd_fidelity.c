@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "cli/command.h"
+#include "cli/style.h"
 #include "engine/fidelity.h"
 
 static const ats_option options[] = {
@@ -16,8 +17,13 @@ static void print_layer(const ats_fidelity_layer *layer)
     printf("\nlayer %lld\n", (long long)layer->layer);
     for (int q = 0; q < ATS_FIDELITY_QUANTITIES; q++) {
         const ats_association *a = &layer->quantity[q];
-        printf("  %-15s %6lld %8.3f %8.3f %10.4f %10.4f %10.4f\n", ats_fidelity_names[q],
-               (long long)a->n, a->rank_correlation, a->slope, a->mean_x, a->mean_y, a->mean_error);
+        printf("  %-15s %6lld", ats_fidelity_names[q], (long long)a->n);
+        ats_print_fixed(8, 3, a->rank_correlation);
+        ats_print_fixed(8, 3, a->slope);
+        ats_print_fixed(10, 4, a->mean_x);
+        ats_print_fixed(10, 4, a->mean_y);
+        ats_print_fixed(10, 4, a->mean_error);
+        printf("\n");
     }
     if (layer->n_worst > 0) printf("  foretold worst:");
     for (int64_t w = 0; w < layer->n_worst; w++)

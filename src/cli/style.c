@@ -1,5 +1,7 @@
 #include "cli/style.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -31,4 +33,14 @@ const char *ats_style(const char *name)
     for (size_t i = 0; colour_on && i < sizeof styles / sizeof styles[0]; i++)
         if (strcmp(styles[i].name, name) == 0) return styles[i].code;
     return "";
+}
+
+void ats_print_fixed(int width, int decimals, double value)
+{
+    if (isnan(value))
+        printf(" %*s", width, "-");
+    else if (snprintf(NULL, 0, "%.*f", decimals, value) <= width)
+        printf(" %*.*f", width, decimals, value);
+    else
+        printf(" %*.*g", width, decimals, value);
 }

@@ -1,4 +1,5 @@
-/* Colour on stdout: off by default, set once from --color, NO_COLOR and the terminal. */
+/* Looks of what is printed: colour on stdout, off by default, set once from --color, NO_COLOR and
+ * the terminal; numbers in columns. */
 #ifndef ATS_CLI_STYLE_H
 #define ATS_CLI_STYLE_H
 
@@ -6,5 +7,8 @@
 
 /* when: auto, always, never; NULL is auto. */
 ATS_MUST_CHECK ats_code ats_style_set(const char *when, ats_err *err);
+
+/* " %width.decimalsf" on stdout; "-" where the number is undefined, %g where it has no room. */
+void ats_print_fixed(int width, int decimals, double value);
 
 #endif

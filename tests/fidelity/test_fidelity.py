@@ -202,6 +202,19 @@ class Fidelity(unittest.TestCase):
         for layer in range(3):
             self.assertIn(f"layer {layer}\n", text)
 
+    def test_undefined_numbers_are_dashes(self):
+        """A window that no longer reaches the target leaves no log mass to compare."""
+        path = os.path.join(self.folder.name, "window.h5")
+        shutil.copy(self.path, path)
+        with h5py.File(path, "r+") as file:
+            for layer in file["layers"].values():
+                layer.attrs["window"] = 4
+        done = self.run_program(path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertNotIn("nan", done.stdout)
+        self.assertRegex(done.stdout, r"log_mass_shift +0 +- +- +- +- +-\n")
+        self.assertIn("nothing can be said", done.stdout)
+
     def refused(self, change, *words):
         path = os.path.join(self.folder.name, "bad.h5")
         shutil.copy(self.path, path)
