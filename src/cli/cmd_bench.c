@@ -15,8 +15,7 @@ static const ats_option options[] = {
     {"quick", 0, ATS_OPT_FLAG, NULL, "Smaller problems and shorter measurements.", false},
     {"clock", 0, ATS_OPT_VALUE, "WHICH", "wall (elapsed time) or cpu (processor time a thread).",
      false},
-    {"only", 0, ATS_OPT_LIST, "WHAT",
-     "pass, probes, sharing, files, scaling or gpu; may be repeated.", false},
+    {"only", 0, ATS_OPT_LIST, "WHAT", "pass, probes, sharing, files, scaling or gpu.", false},
     {"scaling", 0, ATS_OPT_FLAG, NULL, "Also growth with keys, variants, layers and heads.", false},
 };
 
