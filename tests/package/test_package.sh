@@ -17,7 +17,7 @@ share=$root/usr/share/attnstress
 [[ -x $program ]] || fail "no program in $deb"
 dpkg-deb -f "$deb" Depends | grep -q libhdf5 || fail "the package does not depend on libhdf5"
 
-"$program" run "$share/suites/quickstart.yaml" -o "$scratch/installed.h5" --quiet
+"$program" run "$share/suites/quickstart.yaml" -o "$scratch/installed.h5" --quiet --force
 filter=$(find "$root" -name libh5zstd.so)
 [[ $filter == */hdf5/serial/plugins/libh5zstd.so ]] || fail "the filter lies at '$filter'"
 HDF5_PLUGIN_PATH=$(dirname "$filter") ncdump -v mass "$scratch/installed.h5" >"$scratch/mass.txt" ||
