@@ -7,6 +7,7 @@
 #ifndef ATS_CAPTURE_CAPTURE_H
 #define ATS_CAPTURE_CAPTURE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -75,18 +76,21 @@ typedef struct ats_capture {
 } ats_capture;
 
 /* Tensors of one sample and layer. */
+enum { ATS_TENSORS = 7 };
+
 typedef struct ats_attention {
     ats_dtype q_dtype, k_dtype, v_dtype;
-    void *q;               /* [n_q_heads, n_probes, d_qk] */
-    int64_t first_kv_head; /* k and v hold key heads from this one on */
-    void *k;               /* [n_kv_heads - first_kv_head or fewer, n_keys, d_qk] */
-    void *v;               /* [the same, n_keys, d_v] */
-    uint8_t *keep;         /* [n_probes, n_keys] or NULL; 1: may attend */
-    float *bias;           /* [bias_heads, n_probes, n_keys] or NULL; logit units */
-    int64_t bias_heads;    /* 1 or n_q_heads */
-    float *out;            /* [n_q_heads, n_probes, d_v] or NULL */
-    float *lse;            /* [n_q_heads, n_probes] or NULL; nats */
-    size_t bytes;          /* of all of the above */
+    void *q;                  /* [n_q_heads, n_probes, d_qk] */
+    int64_t first_kv_head;    /* k and v hold key heads from this one on */
+    void *k;                  /* [n_kv_heads - first_kv_head or fewer, n_keys, d_qk] */
+    void *v;                  /* [the same, n_keys, d_v] */
+    uint8_t *keep;            /* [n_probes, n_keys] or NULL; 1: may attend */
+    float *bias;              /* [bias_heads, n_probes, n_keys] or NULL; logit units */
+    int64_t bias_heads;       /* 1 or n_q_heads */
+    float *out;               /* [n_q_heads, n_probes, d_v] or NULL */
+    float *lse;               /* [n_q_heads, n_probes] or NULL; nats */
+    size_t bytes;             /* of all of the above */
+    size_t room[ATS_TENSORS]; /* bytes of memory behind q, k, v, keep, bias, out, lse, if loaded */
 } ats_attention;
 
 /* Opens and checks everything but the tensors. Errors name file, dataset path and reason. */
@@ -101,7 +105,15 @@ ATS_MUST_CHECK ats_code ats_attention_load(const ats_capture *capture, int64_t s
 ATS_MUST_CHECK ats_code ats_attention_load_heads(const ats_capture *capture, int64_t sample,
                                                  int64_t layer, int64_t first, int64_t count,
                                                  ats_attention *out, ats_err *err);
+/* The same in the memory of `spare` where that fits; leaves `spare` empty. */
+ATS_MUST_CHECK ats_code ats_attention_reload(const ats_capture *capture, int64_t sample,
+                                             int64_t layer, int64_t first, int64_t count,
+                                             ats_attention *spare, ats_attention *out,
+                                             ats_err *err);
 void ats_attention_fini(ats_attention *attention);
+/* From now on loading takes the mutex by itself, around its calls of HDF5 alone, so that others who
+ * hold it may use HDF5 meanwhile. NULL: no more. */
+void ats_capture_share(const ats_capture *capture, pthread_mutex_t *hdf5);
 
 /* Tensors (q, k, v, keep, bias, out, lse) of all samples and layers, and how many of them have a
  * checksum over their stored numbers. Looks at the head of every chunk. */

@@ -40,6 +40,7 @@ typedef struct scan {
     const ats_sample *sample;
     const ats_attention *attention;
     const uint8_t *seen; /* [n_keys]: some probe may see the key */
+    bool suspect_k, suspect_v;
 } scan;
 
 /* First column of a row that is not finite; -1: none. */
@@ -90,9 +91,10 @@ static ats_code scan_keys(void *ctx, int64_t index, int worker, ats_err *err)
     (void)worker;
     for (int64_t i = first; i < stop; i++) {
         if (!s->seen[i]) continue;
-        int64_t column = bad_column(a->k_dtype, a->k, head * n + i, s->layer->d_qk);
+        int64_t column =
+            s->suspect_k ? bad_column(a->k_dtype, a->k, head * n + i, s->layer->d_qk) : -1;
         if (column >= 0) return row_fail(s, "k", a->first_kv_head + head, i, column, err);
-        column = bad_column(a->v_dtype, a->v, head * n + i, s->layer->d_v);
+        column = s->suspect_v ? bad_column(a->v_dtype, a->v, head * n + i, s->layer->d_v) : -1;
         if (column >= 0) return row_fail(s, "v", a->first_kv_head + head, i, column, err);
     }
     return ATS_OK;
@@ -135,7 +137,10 @@ static ats_code scan_probe(const scan *s, int64_t probe, uint8_t *seen, ats_err 
         if (!visible(s->layer, s->sample, s->attention, probe, segment, key)) continue;
         seen[key] = 1;
         count++;
-        if (s->attention->bias == NULL) continue;
+        if (s->attention->bias == NULL) {
+            if (!s->suspect_k && !s->suspect_v) break; /* nobody asks for the other keys */
+            continue;
+        }
         const ats_code rc = scan_bias(s, probe, key, err);
         if (rc != ATS_OK) return rc;
     }
@@ -150,10 +155,10 @@ static ats_code scan_probe(const scan *s, int64_t probe, uint8_t *seen, ats_err 
 
 ats_code ats_capture_check_visible(const ats_capture *capture, const ats_layer *layer,
                                    const ats_sample *sample, const ats_attention *attention,
-                                   int64_t kv_heads, ats_err *err)
+                                   int64_t kv_heads, bool suspect_k, bool suspect_v, ats_err *err)
 {
     uint8_t *seen = calloc((size_t)sample->n_keys, 1);
-    scan s = {capture, layer, sample, attention, seen};
+    scan s = {capture, layer, sample, attention, seen, suspect_k, suspect_v};
     ats_code rc = ATS_OK;
     if (seen == NULL)
         return ats_fail(err, ATS_E_MEMORY, "%s: out of memory for %lld keys", capture->path,
@@ -162,7 +167,7 @@ ats_code ats_capture_check_visible(const ats_capture *capture, const ats_layer *
         ATS_TRY(scan_probe(&s, probe, seen, err));
     ATS_TRY(scan_queries(&s, err));
     const int64_t blocks = (sample->n_keys + ROWS_PER_ITEM - 1) / ROWS_PER_ITEM;
-    rc = ats_parallel_for(kv_heads * blocks, scan_keys, &s, err);
+    if (suspect_k || suspect_v) rc = ats_parallel_for(kv_heads * blocks, scan_keys, &s, err);
 out:
     free(seen);
     return rc;

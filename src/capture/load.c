@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "capture/describe.h"
+#include "capture/memory.h"
 #include "capture/reader.h"
 #include "h5/checksum.h"
 #include "h5/chunks.h"
@@ -18,7 +19,7 @@ typedef struct tensor {
     int64_t extent[3];
 } tensor;
 
-enum { Q, K, V, KEEP, BIAS, OUT, LSE, TENSORS };
+enum { Q, K, V, KEEP, BIAS, OUT, LSE, TENSORS = ATS_TENSORS };
 
 typedef struct tensors {
     tensor at[TENSORS];
@@ -129,56 +130,63 @@ ats_code ats_capture_check_tensors(capture_file *file, const char *sample_group,
     return refuse_unstated_mask(file, group, err);
 }
 
-static ats_code allocate(const ats_h5_dataset *dataset, int64_t elements, size_t element,
-                         void **out, size_t *total, ats_err *err)
-{
-    const size_t bytes = (size_t)elements * element;
-    void *memory = aligned_alloc(64, (bytes + 64) & ~(size_t)63);
-    if (memory == NULL)
-        return ats_h5_fail(err, ATS_E_MEMORY, dataset->file, dataset->name,
-                           "out of memory: %zu bytes", bytes);
-    *out = memory;
-    *total += bytes;
-    return ATS_OK;
-}
-
 /* The key heads that k and v are wanted of, as boxes. */
 typedef struct heads {
     int64_t start[3], extent[2][3]; /* of k and v */
 } heads;
 
-/* Memory for one tensor, and the job that fills it. */
-static ats_code place(capture_file *file, int which, const ats_h5_dataset *dataset,
-                      const heads *wanted, ats_attention *a, ats_h5_job *job, ats_err *err)
+static const int64_t *wanted_extent(const heads *wanted, int which)
 {
-    void **const words[] = {[Q] = &a->q, [K] = &a->k, [V] = &a->v};
+    return which == K || which == V ? wanted->extent[which - K] : NULL;
+}
+
+/* Types, and the bytes that each tensor takes in memory. */
+static ats_code measure(capture_file *file, const ats_h5_dataset *open, const heads *wanted,
+                        ats_attention *a, size_t bytes[TENSORS], ats_err *err)
+{
     ats_dtype *const dtypes[] = {[Q] = &a->q_dtype, [K] = &a->k_dtype, [V] = &a->v_dtype};
-    float **const floats[] = {[BIAS] = &a->bias, [OUT] = &a->out, [LSE] = &a->lse};
-    void *memory = NULL;
-    ats_code rc = ATS_OK;
-    size_t element = which == KEEP ? 1 : sizeof(float);
-    if (which <= V) {
-        ATS_TRY(ats_capture_dtype(file, dataset, dtypes[which], err));
-        element = ats_dtype_size(*dtypes[which]);
+    for (int i = 0; i < TENSORS; i++) {
+        bytes[i] = 0;
+        if (open[i].id == 0) continue;
+        const int64_t *extent = wanted_extent(wanted, i);
+        size_t element = i == KEEP ? 1 : sizeof(float);
+        if (i <= V) {
+            const ats_code rc = ats_capture_dtype(file, &open[i], dtypes[i], err);
+            if (rc != ATS_OK) return rc;
+            element = ats_dtype_size(*dtypes[i]);
+        }
+        const int64_t count = extent != NULL ? extent[0] * extent[1] * extent[2] : open[i].count;
+        bytes[i] = (size_t)(count > 0 ? count : 1) * element;
+        a->bytes += (size_t)count * element;
     }
-    const bool part = which == K || which == V;
-    const int64_t *extent = part ? wanted->extent[which - K] : NULL;
-    const int64_t elements = part ? extent[0] * extent[1] * extent[2] : dataset->count;
-    ATS_TRY(allocate(dataset, elements, element, &memory, &a->bytes, err));
-    if (which <= V)
-        *words[which] = memory;
-    else if (which == KEEP)
-        a->keep = memory;
-    else
-        *floats[which] = memory;
-    if (which == BIAS) a->bias_heads = dataset->extent[0];
-    *job = (ats_h5_job){.dataset = dataset,
+    return ATS_OK;
+}
+
+static void place(const ats_tensor_memory *memory, ats_attention *a)
+{
+    a->q = memory->at[Q];
+    a->k = memory->at[K];
+    a->v = memory->at[V];
+    a->keep = memory->at[KEEP];
+    a->bias = memory->at[BIAS];
+    a->out = memory->at[OUT];
+    a->lse = memory->at[LSE];
+    memcpy(a->room, memory->room, sizeof a->room);
+}
+
+/* suspect: where the job tells whether some number of k or v may not be finite. */
+static ats_h5_job job_of(int which, const ats_h5_dataset *dataset, const heads *wanted, void *out,
+                         ats_dtype dtype, bool *suspect)
+{
+    const int64_t *extent = wanted_extent(wanted, which);
+    const bool part = extent != NULL;
+    return (ats_h5_job){.dataset = dataset,
                         .start = part ? wanted->start : NULL,
                         .count = extent,
                         .sparse = which == KEEP || which == BIAS,
-                        .out = memory};
-out:
-    return rc;
+                        .out = out,
+                        .exponent = part ? (dtype == ATS_F16 ? 0x7c : 0x7f) : 0,
+                        .suspect = part ? suspect : NULL};
 }
 
 /* int8 writers may mean -1, all bits set, by true. */
@@ -198,14 +206,29 @@ static ats_code check_keep_values(const ats_h5_dataset *dataset, uint8_t *keep, 
 
 /* Everything that is stored as it is kept goes through one pass; other floats are converted. */
 static ats_code read_tensors(capture_file *file, const ats_h5_dataset *open, const heads *wanted,
-                             ats_attention *a, ats_err *err)
+                             ats_attention *spare, ats_attention *a, bool suspect[TENSORS],
+                             ats_err *err)
 {
+    ats_tensor_memory memory = ats_tensor_memory_take(spare);
+    size_t bytes[TENSORS];
     ats_h5_job jobs[TENSORS];
     int64_t n = 0;
     ats_code rc;
+    rc = measure(file, open, wanted, a, bytes, err);
+    if (rc == ATS_OK) {
+        rc = ats_tensor_memory_fit(&memory, bytes, err);
+        if (rc != ATS_OK) rc = ats_prepend(err, rc, "%s: %s", file->h5.path, open[K].name);
+    }
+    if (rc != ATS_OK) {
+        ats_tensor_memory_fini(&memory);
+        goto out;
+    }
+    place(&memory, a);
+    if (open[BIAS].id != 0) a->bias_heads = open[BIAS].extent[0];
     for (int i = 0; i < TENSORS; i++) {
         if (open[i].id == 0) continue;
-        ATS_TRY(place(file, i, &open[i], wanted, a, &jobs[n], err));
+        jobs[n] = job_of(i, &open[i], wanted, memory.at[i], i == K ? a->k_dtype : a->v_dtype,
+                         &suspect[i]);
         if (i > KEEP && open[i].type != ATS_H5_F32)
             ATS_TRY(ats_h5_read(&open[i], NULL, NULL, ATS_H5_F32, jobs[n].out, err));
         else
@@ -227,26 +250,53 @@ ats_code ats_attention_load(const ats_capture *capture, int64_t sample, int64_t 
 ats_code ats_attention_load_heads(const ats_capture *capture, int64_t sample, int64_t layer,
                                   int64_t first, int64_t count, ats_attention *out, ats_err *err)
 {
-    capture_file *file = capture->file;
-    const ats_sample *s = &capture->samples[sample];
-    const ats_layer *l = &capture->layers[layer];
-    const tensors want = tensors_of(s, l);
+    ats_attention none = {.bytes = 0};
+    return ats_attention_reload(capture, sample, layer, first, count, &none, out, err);
+}
+
+/* Everything that needs the file. */
+static ats_code load_stored(capture_file *file, int64_t sample, const ats_layer *l,
+                            const heads *wanted, ats_attention *spare, ats_attention *a,
+                            bool suspect[TENSORS], ats_err *err)
+{
+    const tensors want = tensors_of(&file->capture.samples[sample], l);
     ats_h5_dataset open[TENSORS] = {{.id = 0}};
-    const heads wanted = {.start = {first, 0, 0},
-                          .extent = {{count, s->n_keys, l->d_qk}, {count, s->n_keys, l->d_v}}};
-    ats_attention a = {.first_kv_head = first};
     char group[128];
     ats_code rc;
+    if (file->h5.hdf5 != NULL) pthread_mutex_lock(file->h5.hdf5);
     layer_group(file->sample_groups[sample], l, group);
     for (int i = 0; i < TENSORS; i++)
         ATS_TRY(tensor_open(file, group, &want.at[i], i, l, &open[i], err));
-    ATS_TRY(read_tensors(file, open, &wanted, &a, err));
-    ATS_TRY(ats_capture_check_visible(capture, l, s, &a, count, err));
-    *out = a;
+    rc = read_tensors(file, open, wanted, spare, a, suspect, err);
 out:
     for (int i = 0; i < TENSORS; i++) ats_h5_dataset_close(&open[i]);
+    if (file->h5.hdf5 != NULL) pthread_mutex_unlock(file->h5.hdf5);
+    return rc;
+}
+
+ats_code ats_attention_reload(const ats_capture *capture, int64_t sample, int64_t layer,
+                              int64_t first, int64_t count, ats_attention *spare,
+                              ats_attention *out, ats_err *err)
+{
+    const ats_sample *s = &capture->samples[sample];
+    const ats_layer *l = &capture->layers[layer];
+    const heads wanted = {.start = {first, 0, 0},
+                          .extent = {{count, s->n_keys, l->d_qk}, {count, s->n_keys, l->d_v}}};
+    ats_attention a = {.first_kv_head = first};
+    bool suspect[TENSORS] = {false};
+    ats_code rc;
+    ATS_TRY(load_stored(capture->file, sample, l, &wanted, spare, &a, suspect, err));
+    ATS_TRY(ats_capture_check_visible(capture, l, s, &a, count, suspect[K], suspect[V], err));
+    *out = a;
+out:
+    ats_attention_fini(spare);
     if (rc != ATS_OK) ats_attention_fini(&a);
     return rc;
+}
+
+void ats_capture_share(const ats_capture *capture, pthread_mutex_t *hdf5)
+{
+    capture->file->h5.hdf5 = hdf5;
 }
 
 static ats_code count_checksums(capture_file *file, int64_t sample, const ats_layer *l,

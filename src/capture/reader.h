@@ -69,11 +69,11 @@ ATS_MUST_CHECK ats_code ats_capture_check_tensors(struct ats_capture_file *file,
                                                   const ats_sample *sample, const ats_layer *layer,
                                                   ats_err *err);
 /* Non-finite numbers that a probe can see, and probes that see nothing; k and v hold so many key
- * heads. */
+ * heads, and only those of them are scanned that are suspect: the rest is known to be finite. */
 ATS_MUST_CHECK ats_code ats_capture_check_visible(const ats_capture *capture,
                                                   const ats_layer *layer, const ats_sample *sample,
                                                   const ats_attention *attention, int64_t kv_heads,
-                                                  ats_err *err);
+                                                  bool suspect_k, bool suspect_v, ats_err *err);
 /* The segment of a probe: its own token's, or without one that of the last key at or before it. */
 int32_t ats_capture_probe_segment(const ats_sample *sample, int64_t probe);
 /* XXH128 over the file's bytes, in hex. */

@@ -78,7 +78,8 @@ static ats_code start(run *r, const char *path, ats_err *err)
     const ats_plan *plan = r->plan;
     ats_code rc;
     r->tensors->budget = (size_t)plan->tensor_cache;
-    r->tensors->io = &r->progress->io;
+    for (int64_t c = 0; c < plan->n_captures; c++)
+        ats_capture_share(plan->captures[c], &r->progress->io);
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->workers, err));
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->caches, err));
     ATS_TRY(ATS_NEW0(&r->arena, ats_threads(), &r->measured, err));
@@ -378,6 +379,7 @@ ats_code ats_run_part(const ats_plan *plan, const char *path, ats_run_progress *
              .start = ats_clock()};
     ats_code rc = run_all(&r, path, err);
     ats_tensors_settle(&progress->tensors);
+    for (int64_t c = 0; c < plan->n_captures; c++) ats_capture_share(plan->captures[c], NULL);
     if (r.results != NULL) ats_results_abort(r.results);
     for (int w = 0; w < ats_threads(); w++) {
         if (r.measured != NULL) outcome.measure += r.measured[w] / ats_threads();

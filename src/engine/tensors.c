@@ -1,8 +1,10 @@
 #include "engine/tensors.h"
 
-static void drop(ats_tensor_slot *slot)
+/* Keeps the memory of the latest that was dropped. */
+static void drop(ats_tensors *tensors, ats_tensor_slot *slot)
 {
-    ats_attention_fini(&slot->attention);
+    ats_attention_fini(&tensors->spare);
+    tensors->spare = slot->attention;
     *slot = (ats_tensor_slot){0};
 }
 
@@ -34,14 +36,15 @@ static ats_tensor_slot *make_room(ats_tensors *tensors)
             if (oldest == NULL || slot->stamp < oldest->stamp) oldest = slot;
         }
         if (empty != NULL && (bytes <= tensors->budget || oldest == NULL)) return empty;
-        drop(oldest);
+        drop(tensors, oldest);
     }
 }
 
-static ats_code load(const ats_tensor_want *want, ats_attention *out, ats_err *err)
+static ats_code load(const ats_tensor_want *want, ats_attention *spare, ats_attention *out,
+                     ats_err *err)
 {
-    return ats_attention_load_heads(want->capture, want->sample, want->layer, want->first,
-                                    want->count, out, err);
+    return ats_attention_reload(want->capture, want->sample, want->layer, want->first, want->count,
+                                spare, out, err);
 }
 
 static ats_tensor_slot *put(ats_tensors *tensors, const ats_tensor_want *want,
@@ -63,11 +66,9 @@ static void *read_ahead(void *ctx)
 {
     ats_tensors *tensors = ctx;
     ats_err unsaid;
-    for (int i = 0; i < tensors->n_ahead; i++) {
-        pthread_mutex_lock(tensors->io);
-        tensors->loaded[i] = load(&tensors->want[i], &tensors->ahead[i], &unsaid) == ATS_OK;
-        pthread_mutex_unlock(tensors->io);
-    }
+    for (int i = 0; i < tensors->n_ahead; i++)
+        tensors->loaded[i] =
+            load(&tensors->want[i], &tensors->spares[i], &tensors->ahead[i], &unsaid) == ATS_OK;
     return NULL;
 }
 
@@ -82,17 +83,38 @@ void ats_tensors_settle(ats_tensors *tensors)
     tensors->n_ahead = 0;
 }
 
+/* The oldest slot's memory, unless it is one of the pair in use or all fit the budget with one more
+ * of its size. */
+static void make_spare(ats_tensors *tensors)
+{
+    ats_tensor_slot *oldest = NULL;
+    size_t bytes = 0;
+    for (int i = 0; i < ATS_TENSOR_SLOTS; i++) {
+        ats_tensor_slot *slot = &tensors->slots[i];
+        if (slot->capture == NULL) continue;
+        bytes += slot->attention.bytes;
+        if (slot->stamp + 1 >= tensors->clock) continue;
+        if (oldest == NULL || slot->stamp < oldest->stamp) oldest = slot;
+    }
+    if (oldest != NULL && bytes + oldest->attention.bytes > tensors->budget) drop(tensors, oldest);
+}
+
 void ats_tensors_ahead(ats_tensors *tensors, const ats_tensor_want *want, int count)
 {
     ats_tensors_settle(tensors);
     for (int i = 0; i < count && i < 2; i++) {
         if (find(tensors, &want[i]) != NULL) continue;
         tensors->loaded[tensors->n_ahead] = false;
+        if (tensors->spare.bytes == 0) make_spare(tensors);
+        tensors->spares[tensors->n_ahead] = tensors->spare;
+        tensors->spare = (ats_attention){.bytes = 0};
         tensors->want[tensors->n_ahead++] = want[i];
     }
     if (tensors->n_ahead == 0) return;
     tensors->reading = pthread_create(&tensors->thread, NULL, read_ahead, tensors) == 0;
-    if (!tensors->reading) tensors->n_ahead = 0;
+    if (tensors->reading) return;
+    for (int i = 0; i < tensors->n_ahead; i++) ats_attention_fini(&tensors->spares[i]);
+    tensors->n_ahead = 0;
 }
 
 ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_want *want,
@@ -104,7 +126,7 @@ ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_want *want,
         ats_attention attention = {.bytes = 0};
         /* Before loading: there must never be more in memory than was planned. */
         make_room(tensors);
-        const ats_code rc = load(want, &attention, err);
+        const ats_code rc = load(want, &tensors->spare, &attention, err);
         if (rc != ATS_OK) return rc;
         slot = put(tensors, want, &attention);
     }
@@ -117,5 +139,6 @@ void ats_tensors_fini(ats_tensors *tensors)
 {
     ats_tensors_settle(tensors);
     for (int i = 0; i < ATS_TENSOR_SLOTS; i++)
-        if (tensors->slots[i].capture != NULL) drop(&tensors->slots[i]);
+        if (tensors->slots[i].capture != NULL) drop(tensors, &tensors->slots[i]);
+    ats_attention_fini(&tensors->spare);
 }

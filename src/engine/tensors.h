@@ -27,13 +27,13 @@ typedef struct ats_tensors {
     size_t budget; /* bytes to keep beyond the pair in use */
     int64_t clock;
     ats_tensor_slot slots[ATS_TENSOR_SLOTS];
-    /* What a thread is loading meanwhile; HDF5 is used by the holder of `io` alone. */
-    pthread_mutex_t *io;
+    ats_attention spare; /* the memory of one that was dropped, for the next to be loaded */
+    /* What a thread is loading meanwhile. */
     pthread_t thread;
     bool reading;
     int n_ahead;
     ats_tensor_want want[2];
-    ats_attention ahead[2];
+    ats_attention ahead[2], spares[2];
     bool loaded[2];
 } ats_tensors;
 
@@ -41,7 +41,7 @@ typedef struct ats_tensors {
 ATS_MUST_CHECK ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_want *want,
                                         const ats_attention **out, ats_err *err);
 /* Starts to load what a later get will ask for, as far as it is not there; errors wait for that
- * get. tensors->io must be set. */
+ * get. The captures share a mutex (ats_capture_share) when others use HDF5 meanwhile. */
 void ats_tensors_ahead(ats_tensors *tensors, const ats_tensor_want *want, int count);
 /* Waits until nothing is loaded ahead any more. */
 void ats_tensors_settle(ats_tensors *tensors);

@@ -1,3 +1,4 @@
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +10,8 @@
 #include "h5/chunks.h"
 #include "h5/grid.h"
 #include "h5/internal.h"
+#include "h5/shuffle.h"
 #include "h5/zstd_filter.h"
-
-/* A chunk on its way: as stored in the file. */
-typedef struct slot {
-    const struct source *from;
-    int64_t index; /* in the source's grid */
-    uint8_t *raw;
-    size_t room, bytes;
-    unsigned skipped; /* filter mask */
-    bool written;
-} slot;
-
-typedef struct worker {
-    ZSTD_DCtx *zstd;
-    uint8_t *scratch; /* one chunk */
-} worker;
 
 /* One dataset's box on its way. */
 typedef struct source {
@@ -38,29 +25,28 @@ typedef struct source {
     int64_t first;   /* number of its first chunk among those of all sources */
     int64_t written; /* chunks found so far */
     bool whole;
+    uint8_t exponent; /* as ats_h5_job's */
+    bool suspect, *told;
 } source;
+
+/* A thread's memory, and the chunk that it has at hand. */
+typedef struct worker {
+    ZSTD_DCtx *zstd;
+    uint8_t *scratch; /* one chunk */
+    uint8_t *raw;     /* as stored in the file */
+    size_t room, bytes;
+    unsigned skipped; /* filter mask */
+    bool written;
+} worker;
 
 typedef struct reader {
     source *sources; /* [n_sources] */
     int64_t n_sources, n_chunks;
     size_t chunk_bytes; /* of the largest chunk */
-    int64_t n_slots;    /* of each half */
-    slot *slots;        /* [2, n_slots]: one half is fetched while the other is decoded */
     int n_workers;
-    worker *workers; /* [n_workers] */
-    int64_t batch;   /* being decoded */
+    worker *workers;       /* [n_workers] */
+    pthread_mutex_t *hdf5; /* around every call of the library, and what it counts */
 } reader;
-
-static int64_t batch_size(const reader *r, int64_t batch)
-{
-    const int64_t left = r->n_chunks - batch * r->n_slots;
-    return left < 0 ? 0 : left < r->n_slots ? left : r->n_slots;
-}
-
-static slot *slot_of(const reader *r, int64_t batch, int64_t i)
-{
-    return &r->slots[(batch & 1) * r->n_slots + i];
-}
 
 static ats_code chunk_fail(const source *s, int64_t index, const char *why, ats_err *err)
 {
@@ -76,52 +62,57 @@ static ats_code chunk_fail(const source *s, int64_t index, const char *why, ats_
                        place, why);
 }
 
-static ats_code fetch(source *s, slot *at, int64_t index, ats_err *err)
+static ats_code make_room(worker *w, size_t bytes, ats_err *err)
+{
+    if (w->room >= bytes) return ATS_OK;
+    free(w->raw);
+    w->room = 0;
+    w->raw = malloc(bytes);
+    if (w->raw == NULL)
+        return ats_fail(err, ATS_E_MEMORY, "out of memory: a chunk of %zu bytes", bytes);
+    w->room = bytes;
+    return ATS_OK;
+}
+
+/* Bytes of a chunk as stored, 0: never written. The first call looks the chunk up, but fails where
+ * there is none; the second tells that from damage, at the price of a walk through the index. */
+static bool stored_size(const ats_h5_dataset *dataset, const hsize_t *offset, hsize_t *bytes)
+{
+    haddr_t address = HADDR_UNDEF;
+    unsigned skipped = 0;
+    if (H5Dget_chunk_storage_size(dataset->id, offset, bytes) >= 0) return true;
+    *bytes = 0;
+    if (H5Dget_chunk_info_by_coord(dataset->id, offset, &skipped, &address, bytes) < 0)
+        return false;
+    if (address == HADDR_UNDEF) *bytes = 0;
+    return true;
+}
+
+static ats_code fetch(source *s, int64_t index, worker *w, ats_err *err)
 {
     int64_t origin[ATS_H5_MAX_RANK] = {0};
     ats_h5_grid_origin(&s->grid, index, origin);
     const ats_h5_dims offset = ats_h5_to_dims(s->grid.rank, origin);
-    haddr_t address = HADDR_UNDEF;
     hsize_t bytes = 0;
-    at->from = s;
-    at->index = index;
-    if (H5Dget_chunk_info_by_coord(s->dataset->id, offset.at, &at->skipped, &address, &bytes) < 0)
+    uint32_t skipped = 0;
+    ats_code rc;
+    if (!stored_size(s->dataset, offset.at, &bytes))
         return ats_h5_error(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
                             "its chunk index cannot be read");
-    at->written = address != HADDR_UNDEF && bytes > 0;
-    if (!at->written) return s->sparse ? ATS_OK : chunk_fail(s, index, "it was never written", err);
+    w->written = bytes > 0;
+    if (!w->written) return s->sparse ? ATS_OK : chunk_fail(s, index, "it was never written", err);
     s->written++;
     const int64_t file_size = s->dataset->file->size;
     if (file_size > 0 && bytes > (hsize_t)file_size)
         return chunk_fail(s, index, "it claims more bytes than the file has", err);
-    if (at->room < bytes) {
-        void *more = realloc(at->raw, (size_t)bytes);
-        if (more == NULL)
-            return ats_fail(err, ATS_E_MEMORY, "out of memory: a chunk of %llu bytes",
-                            (unsigned long long)bytes);
-        at->raw = more;
-        at->room = (size_t)bytes;
-    }
-    at->bytes = (size_t)bytes;
-    uint32_t skipped = 0;
-    if (H5Dread_chunk(s->dataset->id, H5P_DEFAULT, offset.at, &skipped, at->raw) < 0)
-        return ats_h5_error(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
-                            "a chunk cannot be read");
-    at->skipped = skipped;
-    return ATS_OK;
-}
-
-static ats_code fetch_batch(reader *r, int64_t batch, ats_err *err)
-{
-    const int64_t count = batch_size(r, batch);
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t chunk = batch * r->n_slots + i;
-        source *s = r->sources;
-        while (chunk - s->first >= s->grid.n_chunks) s++;
-        const ats_code rc = fetch(s, slot_of(r, batch, i), chunk - s->first, err);
-        if (rc != ATS_OK) return rc;
-    }
-    return ATS_OK;
+    ATS_TRY(make_room(w, (size_t)bytes, err));
+    w->bytes = (size_t)bytes;
+    if (H5Dread_chunk(s->dataset->id, H5P_DEFAULT, offset.at, &skipped, w->raw) < 0)
+        rc = ats_h5_error(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
+                          "a chunk cannot be read");
+    w->skipped = skipped;
+out:
+    return rc;
 }
 
 /* Where a chunk's decoded bytes go: a run of elements at a time. */
@@ -131,72 +122,49 @@ typedef struct scatter {
     int64_t chunk_elements;
     size_t size;
     uint8_t *out;
+    uint8_t exponent;
+    bool suspect;
 } scatter;
-
-static void unshuffle(const uint8_t *restrict planes, int64_t stride, size_t size, int64_t elements,
-                      uint8_t *restrict out)
-{
-    if (size == 2) {
-        const uint8_t *restrict low = planes, *restrict high = planes + stride;
-        for (int64_t i = 0; i < elements; i++) {
-            out[2 * i] = low[i];
-            out[2 * i + 1] = high[i];
-        }
-        return;
-    }
-    if (size == 4) {
-        const uint8_t *a = planes, *b = a + stride, *c = b + stride, *d = c + stride;
-        for (int64_t i = 0; i < elements; i++) {
-            out[4 * i] = a[i];
-            out[4 * i + 1] = b[i];
-            out[4 * i + 2] = c[i];
-            out[4 * i + 3] = d[i];
-        }
-        return;
-    }
-    for (size_t byte = 0; byte < size; byte++)
-        for (int64_t i = 0; i < elements; i++)
-            out[(size_t)i * size + byte] = planes[(int64_t)byte * stride + i];
-}
 
 static void scatter_run(void *ctx, int64_t chunk_at, int64_t box_at, int64_t elements)
 {
-    const scatter *to = ctx;
+    scatter *to = ctx;
     uint8_t *out = to->out + (size_t)box_at * to->size;
-    if (to->shuffled)
-        unshuffle(to->planes + chunk_at, to->chunk_elements, to->size, elements, out);
-    else
+    if (!to->shuffled)
         memcpy(out, to->planes + (size_t)chunk_at * to->size, (size_t)elements * to->size);
+    else if (ats_h5_unshuffle(to->planes + chunk_at, to->chunk_elements, to->size, elements,
+                              to->exponent, out))
+        to->suspect = true;
 }
 
+/* What a chunk that was never written is filled with. */
 static void fill_run(void *ctx, int64_t chunk_at, int64_t box_at, int64_t elements)
 {
     (void)chunk_at;
-    const slot *at = ctx;
-    const source *s = at->from;
+    const source *s = ctx;
     const size_t size = s->dataset->size;
     uint8_t *out = s->out + (size_t)box_at * size;
     for (int64_t i = 0; i < elements; i++) memcpy(out + (size_t)i * size, s->fill, size);
 }
 
 /* Inflates into the worker's scratch. */
-static ats_code inflate_slot(const reader *r, const slot *at, worker *w, ats_err *err)
+static ats_code inflate_chunk(const reader *r, const source *s, int64_t index, worker *w,
+                              ats_err *err)
 {
-    const source *s = at->from;
     const char *why = "out of memory";
     if (w->scratch == NULL) w->scratch = malloc(r->chunk_bytes);
-    if (w->scratch == NULL) return chunk_fail(s, at->index, why, err);
+    if (w->scratch == NULL) return chunk_fail(s, index, why, err);
     if (s->pipeline.compression == ATS_H5_ZSTD) {
         if (w->zstd == NULL) w->zstd = ZSTD_createDCtx();
-        if (ats_zstd_decode(w->zstd, at->raw, at->bytes, w->scratch, s->chunk_bytes, &why))
+        if (ats_zstd_decode(w->zstd, w->raw, w->bytes, w->scratch, s->chunk_bytes, &why))
             return ATS_OK;
     } else {
         uLongf got = s->chunk_bytes;
-        if (uncompress(w->scratch, &got, at->raw, at->bytes) == Z_OK && got == s->chunk_bytes)
+        if (uncompress(w->scratch, &got, w->raw, w->bytes) == Z_OK && got == s->chunk_bytes)
             return ATS_OK;
         why = "the deflate stream is corrupt or of another size than the chunk";
     }
-    return chunk_fail(s, at->index, why, err);
+    return chunk_fail(s, index, why, err);
 }
 
 static bool runs_on(int place, unsigned skipped)
@@ -204,43 +172,58 @@ static bool runs_on(int place, unsigned skipped)
     return place >= 0 && (skipped & (1u << place)) == 0;
 }
 
-static ats_code decode(const reader *r, slot *at, worker *w, ats_err *err)
+static void set_suspect(source *s)
 {
-    const source *s = at->from;
-    if (!at->written) {
-        ats_h5_grid_runs(&s->grid, at->index, fill_run, at);
+#pragma omp atomic write
+    s->suspect = true;
+}
+
+/* The chunk that the worker has fetched, to its place in the box. */
+static ats_code decode(const reader *r, source *s, int64_t index, worker *w, ats_err *err)
+{
+    if (!w->written) {
+        ats_h5_grid_runs(&s->grid, index, fill_run, s);
+        set_suspect(s);
         return ATS_OK;
     }
-    if (runs_on(s->pipeline.fletcher_at, at->skipped)) {
-        if (!ats_h5_fletcher32_holds(at->raw, at->bytes))
-            return chunk_fail(s, at->index, "its fletcher32 checksum does not hold", err);
-        at->bytes -= ATS_H5_FLETCHER_SIZE;
+    if (runs_on(s->pipeline.fletcher_at, w->skipped)) {
+        if (!ats_h5_fletcher32_holds(w->raw, w->bytes))
+            return chunk_fail(s, index, "its fletcher32 checksum does not hold", err);
+        w->bytes -= ATS_H5_FLETCHER_SIZE;
     }
-    if (s->pipeline.shuffle_at >= 0 && !runs_on(s->pipeline.shuffle_at, at->skipped) &&
-        runs_on(s->pipeline.compression_at, at->skipped))
-        return chunk_fail(s, at->index, "it claims to be compressed but not shuffled", err);
-    scatter to = {.planes = at->raw,
-                  .shuffled = runs_on(s->pipeline.shuffle_at, at->skipped) && s->dataset->size > 1,
+    if (s->pipeline.shuffle_at >= 0 && !runs_on(s->pipeline.shuffle_at, w->skipped) &&
+        runs_on(s->pipeline.compression_at, w->skipped))
+        return chunk_fail(s, index, "it claims to be compressed but not shuffled", err);
+    scatter to = {.planes = w->raw,
+                  .shuffled = runs_on(s->pipeline.shuffle_at, w->skipped) && s->dataset->size > 1,
                   .chunk_elements = s->grid.chunk_elements,
                   .size = s->dataset->size,
-                  .out = s->out};
-    if (runs_on(s->pipeline.compression_at, at->skipped)) {
-        const ats_code rc = inflate_slot(r, at, w, err);
+                  .out = s->out,
+                  .exponent = s->exponent};
+    if (runs_on(s->pipeline.compression_at, w->skipped)) {
+        const ats_code rc = inflate_chunk(r, s, index, w, err);
         if (rc != ATS_OK) return rc;
         to.planes = w->scratch;
-    } else if (at->bytes != s->chunk_bytes) {
-        return chunk_fail(s, at->index, "its stored size differs from the chunk's", err);
+    } else if (w->bytes != s->chunk_bytes) {
+        return chunk_fail(s, index, "its stored size differs from the chunk's", err);
     }
-    ats_h5_grid_runs(&s->grid, at->index, scatter_run, &to);
+    ats_h5_grid_runs(&s->grid, index, scatter_run, &to);
+    if (to.suspect || !to.shuffled) set_suspect(s);
     return ATS_OK;
 }
 
-/* Item 0 fetches the next batch; the others decode this one. */
-static ats_code step(void *ctx, int64_t index, int thread, ats_err *err)
+/* Each thread fetches a chunk, which waits for nothing when the file is in the page cache, and
+ * decodes it while it is still in this core's cache. */
+static ats_code read_chunk(void *ctx, int64_t chunk, int thread, ats_err *err)
 {
     reader *r = ctx;
-    if (index == 0) return fetch_batch(r, r->batch + 1, err);
-    return decode(r, slot_of(r, r->batch, index - 1), &r->workers[thread], err);
+    source *s = r->sources;
+    while (chunk - s->first >= s->grid.n_chunks) s++;
+    worker *w = &r->workers[thread];
+    pthread_mutex_lock(r->hdf5);
+    const ats_code rc = fetch(s, chunk - s->first, w, err);
+    pthread_mutex_unlock(r->hdf5);
+    return rc != ATS_OK ? rc : decode(r, s, chunk - s->first, w, err);
 }
 
 static ats_code read_fill(source *s, ats_err *err)
@@ -256,38 +239,24 @@ static ats_code read_fill(source *s, ats_err *err)
     return rc;
 }
 
-static ats_code zeroed(size_t count, size_t size, void **out, ats_err *err)
-{
-    const ats_code rc = ats_h5_malloc(count * size, out, err);
-    if (rc == ATS_OK) memset(*out, 0, count * size);
-    return rc;
-}
-
 static ats_code reader_init(reader *r, ats_err *err)
 {
-    enum { AHEAD = 64 << 20 }; /* bytes of decoded chunks in one batch, about */
-    ats_code rc;
-    void *slots = NULL, *workers = NULL;
+    void *workers = NULL;
     r->n_workers = ats_threads();
-    r->n_slots = (int64_t)(AHEAD / r->chunk_bytes);
-    if (r->n_slots > 4 * (int64_t)r->n_workers) r->n_slots = 4 * (int64_t)r->n_workers;
-    if (r->n_slots < 1) r->n_slots = 1;
-    ATS_TRY(zeroed(2 * (size_t)r->n_slots, sizeof *r->slots, &slots, err));
-    r->slots = slots;
-    ATS_TRY(zeroed((size_t)r->n_workers, sizeof *r->workers, &workers, err));
-    r->workers = workers;
-out:
-    return rc;
+    const size_t bytes = (size_t)r->n_workers * sizeof *r->workers;
+    const ats_code rc = ats_h5_malloc(bytes, &workers, err);
+    if (rc != ATS_OK) return rc;
+    r->workers = memset(workers, 0, bytes);
+    return ATS_OK;
 }
 
 static void reader_fini(reader *r)
 {
-    for (int64_t i = 0; r->slots != NULL && i < 2 * r->n_slots; i++) free(r->slots[i].raw);
     for (int i = 0; r->workers != NULL && i < r->n_workers; i++) {
         ZSTD_freeDCtx(r->workers[i].zstd);
         free(r->workers[i].scratch);
+        free(r->workers[i].raw);
     }
-    free(r->slots);
     free(r->workers);
 }
 
@@ -335,8 +304,13 @@ static ats_code add_source(reader *r, const ats_h5_job *job, ats_err *err)
     const ats_h5_dataset *dataset = job->dataset;
     source *s = &r->sources[r->n_sources];
     ats_code rc;
-    *s = (source){
-        .dataset = dataset, .sparse = job->sparse, .whole = job->start == NULL, .out = job->out};
+    *s = (source){.dataset = dataset,
+                  .sparse = job->sparse,
+                  .whole = job->start == NULL,
+                  .out = job->out,
+                  .exponent = job->exponent,
+                  .told = job->suspect};
+    if (s->told != NULL) *s->told = true;
     if (dataset->type >= ATS_H5_TEXT)
         return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
                            "holds %s, should hold numbers", ats_h5_type_name(dataset->type));
@@ -379,7 +353,9 @@ static ats_code check_written(const source *s, ats_err *err)
 
 ats_code ats_h5_read_many(const ats_h5_job *jobs, int64_t count, ats_err *err)
 {
-    reader r = {.n_chunks = 0};
+    pthread_mutex_t own = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_t *const shared = count > 0 ? jobs[0].dataset->file->hdf5 : NULL;
+    reader r = {.hdf5 = shared != NULL ? shared : &own};
     void *sources = NULL;
     ats_code rc;
     ATS_TRY(ats_h5_malloc((size_t)count * sizeof(source), &sources, err));
@@ -387,10 +363,15 @@ ats_code ats_h5_read_many(const ats_h5_job *jobs, int64_t count, ats_err *err)
     for (int64_t i = 0; i < count; i++) ATS_TRY(add_source(&r, &jobs[i], err));
     if (r.n_chunks == 0) goto out;
     ATS_TRY(reader_init(&r, err));
-    ATS_TRY(fetch_batch(&r, 0, err));
-    for (r.batch = 0; batch_size(&r, r.batch) > 0; r.batch++)
-        ATS_TRY(ats_parallel_for(1 + batch_size(&r, r.batch), step, &r, err));
-    for (int64_t i = 0; i < r.n_sources; i++) ATS_TRY(check_written(&r.sources[i], err));
+    if (shared != NULL) pthread_mutex_unlock(shared);
+    rc = ats_parallel_for(r.n_chunks, read_chunk, &r, err);
+    if (shared != NULL) pthread_mutex_lock(shared);
+    if (rc != ATS_OK) goto out;
+    for (int64_t i = 0; i < r.n_sources; i++) {
+        ATS_TRY(check_written(&r.sources[i], err));
+        if (r.sources[i].told != NULL && r.sources[i].exponent != 0)
+            *r.sources[i].told = r.sources[i].suspect;
+    }
 out:
     reader_fini(&r);
     free(sources);
@@ -400,7 +381,8 @@ out:
 ats_code ats_h5_read_box(const ats_h5_dataset *dataset, const int64_t *start, const int64_t *count,
                          bool sparse, void *out, ats_err *err)
 {
-    const ats_h5_job job = {dataset, start, count, sparse, out};
+    const ats_h5_job job = {
+        .dataset = dataset, .start = start, .count = count, .sparse = sparse, .out = out};
     return ats_h5_read_many(&job, 1, err);
 }
 

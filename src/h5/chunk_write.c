@@ -7,10 +7,22 @@
 #include "h5/chunks.h"
 #include "h5/grid.h"
 #include "h5/internal.h"
+#include "h5/shuffle.h"
 #include "h5/zstd_filter.h"
 
+/* One dataset's box on its way. */
+typedef struct target {
+    const ats_h5_dataset *dataset;
+    ats_h5_grid grid;
+    ats_h5_pipeline pipeline;
+    size_t chunk_bytes;
+    const uint8_t *data;
+    int64_t first; /* number of its first chunk among those of all targets */
+} target;
+
 typedef struct packed {
-    int64_t index; /* in the grid */
+    const target *to;
+    int64_t index; /* in the target's grid */
     uint8_t *bytes;
     size_t room, used;
 } packed;
@@ -21,11 +33,9 @@ typedef struct worker {
 } worker;
 
 typedef struct writer {
-    const ats_h5_dataset *dataset;
-    ats_h5_grid grid;
-    ats_h5_pipeline pipeline;
-    size_t chunk_bytes;
-    const uint8_t *data;
+    target *targets; /* [n_targets] */
+    int64_t n_targets, n_chunks;
+    size_t chunk_bytes; /* of the largest chunk */
     int64_t n_slots;
     packed *slots; /* [2, n_slots]: one half is stored while the other is filled */
     int n_workers;
@@ -35,7 +45,7 @@ typedef struct writer {
 
 static int64_t batch_size(const writer *w, int64_t batch)
 {
-    const int64_t left = w->grid.n_chunks - batch * w->n_slots;
+    const int64_t left = w->n_chunks - batch * w->n_slots;
     return batch < 0 || left < 0 ? 0 : left < w->n_slots ? left : w->n_slots;
 }
 
@@ -46,81 +56,90 @@ static packed *slot_of(const writer *w, int64_t batch, int64_t i)
 
 static ats_code store_batch(writer *w, int64_t batch, ats_err *err)
 {
+    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* HDF5 keeps this setting for every thread apart */
     for (int64_t i = 0; i < batch_size(w, batch); i++) {
         const packed *slot = slot_of(w, batch, i);
+        const ats_h5_dataset *dataset = slot->to->dataset;
         int64_t origin[ATS_H5_MAX_RANK] = {0};
-        ats_h5_grid_origin(&w->grid, slot->index, origin);
-        const ats_h5_dims offset = ats_h5_to_dims(w->grid.rank, origin);
-        H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* HDF5 keeps this setting for every thread apart */
-        if (H5Dwrite_chunk(w->dataset->id, H5P_DEFAULT, 0, offset.at, slot->used, slot->bytes) < 0)
-            return ats_h5_error(err, ATS_E_IO, w->dataset->file, w->dataset->name,
+        ats_h5_grid_origin(&slot->to->grid, slot->index, origin);
+        const ats_h5_dims offset = ats_h5_to_dims(slot->to->grid.rank, origin);
+        if (H5Dwrite_chunk(dataset->id, H5P_DEFAULT, 0, offset.at, slot->used, slot->bytes) < 0)
+            return ats_h5_error(err, ATS_E_IO, dataset->file, dataset->name,
                                 "a chunk cannot be written; is the disk full?");
     }
     return ATS_OK;
 }
 
 typedef struct gather {
-    const writer *w;
+    const target *from;
     uint8_t *chunk;
 } gather;
 
 static void gather_run(void *ctx, int64_t chunk_at, int64_t box_at, int64_t elements)
 {
-    const gather *from = ctx;
-    const writer *w = from->w;
-    const size_t size = w->dataset->size;
-    const uint8_t *data = w->data + (size_t)box_at * size;
-    if (!w->pipeline.shuffled || size == 1) {
-        memcpy(from->chunk + (size_t)chunk_at * size, data, (size_t)elements * size);
-        return;
-    }
-    for (size_t byte = 0; byte < size; byte++) {
-        uint8_t *plane = from->chunk + (int64_t)byte * w->grid.chunk_elements + chunk_at;
-        for (int64_t i = 0; i < elements; i++) plane[i] = data[(size_t)i * size + byte];
-    }
+    const gather *g = ctx;
+    const size_t size = g->from->dataset->size;
+    const uint8_t *data = g->from->data + (size_t)box_at * size;
+    if (!g->from->pipeline.shuffled || size == 1)
+        memcpy(g->chunk + (size_t)chunk_at * size, data, (size_t)elements * size);
+    else
+        ats_h5_shuffle(data, size, elements, g->from->grid.chunk_elements, g->chunk + chunk_at);
 }
 
-static size_t packed_bound(const writer *w)
+static size_t packed_bound(const target *to)
 {
-    if (w->pipeline.compression == ATS_H5_ZSTD) return ZSTD_compressBound(w->chunk_bytes);
-    if (w->pipeline.compression == ATS_H5_DEFLATE) return compressBound(w->chunk_bytes);
-    return w->chunk_bytes;
+    if (to->pipeline.compression == ATS_H5_ZSTD) return ZSTD_compressBound(to->chunk_bytes);
+    if (to->pipeline.compression == ATS_H5_DEFLATE) return compressBound(to->chunk_bytes);
+    return to->chunk_bytes;
 }
 
-static bool compress_chunk(const writer *w, worker *mine, packed *slot)
+static bool compress_chunk(const target *to, worker *mine, packed *slot)
 {
-    if (w->pipeline.compression == ATS_H5_ZSTD) {
+    const int level = to->dataset->level;
+    if (to->pipeline.compression == ATS_H5_ZSTD) {
         if (mine->zstd == NULL) mine->zstd = ZSTD_createCCtx();
-        slot->used = ats_zstd_encode(mine->zstd, w->dataset->level, mine->scratch, w->chunk_bytes,
-                                     slot->bytes, slot->room);
+        slot->used = ats_zstd_encode(mine->zstd, level, mine->scratch, to->chunk_bytes, slot->bytes,
+                                     slot->room);
         return slot->used > 0;
     }
-    if (w->pipeline.compression == ATS_H5_DEFLATE) {
+    if (to->pipeline.compression == ATS_H5_DEFLATE) {
         uLongf used = slot->room;
-        const int status =
-            compress2(slot->bytes, &used, mine->scratch, w->chunk_bytes, w->dataset->level);
+        const int status = compress2(slot->bytes, &used, mine->scratch, to->chunk_bytes, level);
         slot->used = used;
         return status == Z_OK;
     }
-    memcpy(slot->bytes, mine->scratch, w->chunk_bytes);
-    slot->used = w->chunk_bytes;
+    memcpy(slot->bytes, mine->scratch, to->chunk_bytes);
+    slot->used = to->chunk_bytes;
     return true;
 }
 
-static ats_code fill_slot(writer *w, int64_t index, packed *slot, worker *mine, ats_err *err)
+static ats_code make_room(const writer *w, const target *to, packed *slot, worker *mine,
+                          ats_err *err)
 {
+    const size_t room = packed_bound(to);
     if (mine->scratch == NULL) mine->scratch = malloc(w->chunk_bytes);
-    if (slot->bytes == NULL) {
-        slot->room = packed_bound(w);
-        slot->bytes = malloc(slot->room);
+    if (slot->room < room) {
+        free(slot->bytes);
+        slot->bytes = malloc(room);
+        slot->room = slot->bytes != NULL ? room : 0;
     }
     if (mine->scratch == NULL || slot->bytes == NULL)
         return ats_fail(err, ATS_E_MEMORY, "out of memory: a chunk of %zu bytes", w->chunk_bytes);
-    slot->index = index;
-    memset(mine->scratch, 0, w->chunk_bytes);
-    ats_h5_grid_runs(&w->grid, index, gather_run, &(gather){w, mine->scratch});
-    if (!compress_chunk(w, mine, slot))
-        return ats_h5_fail(err, ATS_E_INTERNAL, w->dataset->file, w->dataset->name,
+    return ATS_OK;
+}
+
+static ats_code fill_slot(writer *w, int64_t chunk, packed *slot, worker *mine, ats_err *err)
+{
+    const target *to = w->targets;
+    while (chunk - to->first >= to->grid.n_chunks) to++;
+    const ats_code rc = make_room(w, to, slot, mine, err);
+    if (rc != ATS_OK) return rc;
+    slot->to = to;
+    slot->index = chunk - to->first;
+    memset(mine->scratch, 0, to->chunk_bytes);
+    ats_h5_grid_runs(&to->grid, slot->index, gather_run, &(gather){to, mine->scratch});
+    if (!compress_chunk(to, mine, slot))
+        return ats_h5_fail(err, ATS_E_INTERNAL, to->dataset->file, to->dataset->name,
                            "a chunk cannot be compressed");
     return ATS_OK;
 }
@@ -134,22 +153,28 @@ static ats_code step(void *ctx, int64_t index, int thread, ats_err *err)
                      &w->workers[thread], err);
 }
 
+static ats_code zeroed(size_t count, size_t size, void **out, ats_err *err)
+{
+    const ats_code rc = ats_h5_malloc(count * size, out, err);
+    if (rc == ATS_OK) memset(*out, 0, count * size);
+    return rc;
+}
+
+/* Many slots, because threads wait for each other at the end of a batch. */
 static ats_code writer_init(writer *w, ats_err *err)
 {
-    enum { AHEAD = 64 << 20 }; /* bytes of chunks in one batch, about */
+    enum { AHEAD = 16 << 20, MOST = 128 }; /* bytes of chunks in one batch, about; chunks */
     ats_code rc;
     void *slots = NULL, *workers = NULL;
-    w->chunk_bytes = (size_t)w->grid.chunk_elements * w->dataset->size;
     w->n_workers = ats_threads();
     w->n_slots = (int64_t)(AHEAD / w->chunk_bytes);
-    if (w->n_slots > 4 * (int64_t)w->n_workers) w->n_slots = 4 * (int64_t)w->n_workers;
-    if (w->n_slots < 1) w->n_slots = 1;
-    ATS_TRY(ats_h5_malloc(2 * (size_t)w->n_slots * sizeof *w->slots, &slots, err));
+    if (w->n_slots > MOST) w->n_slots = MOST;
+    if (w->n_slots < w->n_workers) w->n_slots = w->n_workers;
+    if (w->n_slots > w->n_chunks) w->n_slots = w->n_chunks;
+    ATS_TRY(zeroed(2 * (size_t)w->n_slots, sizeof *w->slots, &slots, err));
     w->slots = slots;
-    memset(slots, 0, 2 * (size_t)w->n_slots * sizeof *w->slots);
-    ATS_TRY(ats_h5_malloc((size_t)w->n_workers * sizeof *w->workers, &workers, err));
+    ATS_TRY(zeroed((size_t)w->n_workers, sizeof *w->workers, &workers, err));
     w->workers = workers;
-    memset(workers, 0, (size_t)w->n_workers * sizeof *w->workers);
 out:
     return rc;
 }
@@ -163,6 +188,7 @@ static void writer_fini(writer *w)
     }
     free(w->slots);
     free(w->workers);
+    free(w->targets);
 }
 
 static bool is_whole_chunks(const ats_h5_dataset *dataset, const ats_h5_grid *grid)
@@ -198,16 +224,33 @@ static ats_code write_through(const ats_h5_dataset *dataset, const ats_h5_grid *
     return rc;
 }
 
-ats_code ats_h5_write_box(const ats_h5_dataset *dataset, const int64_t *start, const int64_t *count,
-                          const void *data, ats_err *err)
+/* Writes at once what the direct path cannot, and leaves the rest to the pool. */
+static ats_code add_target(writer *w, const ats_h5_box *box, ats_err *err)
 {
-    writer w = {.dataset = dataset, .data = data};
+    target *to = &w->targets[w->n_targets];
+    *to = (target){.dataset = box->dataset, .data = box->data, .first = w->n_chunks};
+    const ats_code rc = ats_h5_grid_make(box->dataset, box->start, box->count, &to->grid, err);
+    if (rc != ATS_OK || to->grid.n_chunks == 0) return rc;
+    to->pipeline = ats_h5_pipeline_of(box->dataset);
+    if (!to->pipeline.direct || to->pipeline.fletcher_at >= 0 ||
+        !is_whole_chunks(box->dataset, &to->grid))
+        return write_through(box->dataset, &to->grid, box->data, err);
+    to->chunk_bytes = (size_t)to->grid.chunk_elements * box->dataset->size;
+    if (to->chunk_bytes > w->chunk_bytes) w->chunk_bytes = to->chunk_bytes;
+    w->n_chunks += to->grid.n_chunks;
+    w->n_targets++;
+    return ATS_OK;
+}
+
+ats_code ats_h5_write_many(const ats_h5_box *boxes, int64_t count, ats_err *err)
+{
+    writer w = {.n_chunks = 0};
+    void *targets = NULL;
     ats_code rc;
-    ATS_TRY(ats_h5_grid_make(dataset, start, count, &w.grid, err));
-    if (w.grid.n_chunks == 0) return ATS_OK;
-    w.pipeline = ats_h5_pipeline_of(dataset);
-    if (!w.pipeline.direct || w.pipeline.fletcher_at >= 0 || !is_whole_chunks(dataset, &w.grid))
-        return write_through(dataset, &w.grid, data, err);
+    ATS_TRY(zeroed((size_t)count, sizeof *w.targets, &targets, err));
+    w.targets = targets;
+    for (int64_t i = 0; i < count; i++) ATS_TRY(add_target(&w, &boxes[i], err));
+    if (w.n_chunks == 0) goto out;
     ATS_TRY(writer_init(&w, err));
     for (w.batch = 0; batch_size(&w, w.batch) > 0; w.batch++)
         ATS_TRY(ats_parallel_for(1 + batch_size(&w, w.batch), step, &w, err));
@@ -215,6 +258,13 @@ ats_code ats_h5_write_box(const ats_h5_dataset *dataset, const int64_t *start, c
 out:
     writer_fini(&w);
     return rc;
+}
+
+ats_code ats_h5_write_box(const ats_h5_dataset *dataset, const int64_t *start, const int64_t *count,
+                          const void *data, ats_err *err)
+{
+    const ats_h5_box box = {dataset, start, count, data};
+    return ats_h5_write_many(&box, 1, err);
 }
 
 static ats_code copy_chunk(const ats_h5_dataset *src, const ats_h5_dataset *dst,

@@ -1,8 +1,8 @@
 /* Chunk shapes, and boxes of chunked datasets read and written on several threads.
  *
- * HDF5 itself is called from one thread at a time: raw chunks are fetched or stored by one
- * thread while the others inflate, deflate, shuffle and unshuffle (zstd, deflate, shuffle).
- * Bytes written do not depend on the number of threads. */
+ * HDF5 itself is called from one thread at a time: one thread fetches or stores a raw chunk while
+ * the others inflate, deflate, shuffle and unshuffle (zstd, deflate, shuffle). Bytes written do not
+ * depend on the number of threads. */
 #ifndef ATS_H5_CHUNKS_H
 #define ATS_H5_CHUNKS_H
 
@@ -29,6 +29,9 @@ typedef struct ats_h5_job {
     const int64_t *start, *count; /* NULL, NULL: everything */
     bool sparse;
     void *out;
+    uint8_t exponent; /* bits of a float's exponent in its most significant byte; 0: not asked */
+    bool *suspect;    /* false: some exponent bit there is 0 in every element, so all are finite;
+                       * true: not known. NULL: not asked */
 } ats_h5_job;
 ATS_MUST_CHECK ats_code ats_h5_read_many(const ats_h5_job *jobs, int64_t count, ats_err *err);
 
@@ -37,6 +40,15 @@ ATS_MUST_CHECK ats_code ats_h5_read_many(const ats_h5_job *jobs, int64_t count, 
  * start and count NULL: everything. */
 ATS_MUST_CHECK ats_code ats_h5_write_box(const ats_h5_dataset *dataset, const int64_t *start,
                                          const int64_t *count, const void *data, ats_err *err);
+
+/* Several boxes in one pass, chunks in the order of the boxes; those that go through HDF5 before
+ * the others. */
+typedef struct ats_h5_box {
+    const ats_h5_dataset *dataset;
+    const int64_t *start, *count; /* NULL, NULL: everything */
+    const void *data;
+} ats_h5_box;
+ATS_MUST_CHECK ats_code ats_h5_write_many(const ats_h5_box *boxes, int64_t count, ats_err *err);
 
 /* Copies the stored bytes of every written chunk of src to dst at chunk-aligned offset: nothing
  * is inflated. Both have the same type, chunk and filters. */

@@ -7,6 +7,7 @@
 #ifndef ATS_H5_FILE_H
 #define ATS_H5_FILE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,6 +24,8 @@ typedef struct ats_h5_file {
     int64_t size;     /* bytes, when opened for reading */
     bool sealed;      /* the commit appends a seal (h5/seal.h) */
     int *unwritten; /* closings of written objects that failed, their bytes lost; NULL: read only */
+    pthread_mutex_t *hdf5; /* NULL: one thread at a time calls this folder. Else whoever calls it
+                            * holds this; ats_h5_read_many lets go of it while it decodes */
 } ats_h5_file;
 
 /* Silences HDF5's own printing and registers the zstd filter. Idempotent; open and create call it.

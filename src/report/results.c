@@ -85,6 +85,8 @@ static ats_code allocate(ats_results *results, ats_err *err)
     ATS_TRY(ATS_NEW0(&results->arena, results->n_metrics, &results->variables, err));
     ATS_TRY(ATS_NEW0(&results->arena, results->n_metrics, &results->base, err));
     ATS_TRY(ATS_NEW0(&results->arena, cells, &results->undefined, err));
+    ATS_TRY(ATS_NEW0(&results->arena, ATS_RESULTS_QUEUE, &results->queue, err));
+    ATS_TRY(ATS_NEW0(&results->arena, ATS_RESULTS_QUEUE, &results->boxes, err));
     if (!shape->detail_head) goto out;
     ATS_TRY(ATS_NEW(&results->arena, heads, &results->worst_probe, err));
     ATS_TRY(ATS_NEW(&results->arena, heads, &results->worst_value, err));
@@ -152,49 +154,81 @@ out:
     return rc;
 }
 
-static ats_code write_box(const ats_results_variable *variable, int64_t layer, int64_t first,
-                          int64_t count, const float *numbers, ats_err *err)
+/* What was queued, in one pass: chunks are small, and threads that start and wait for each of them
+ * apart would spend most of the time on that. */
+static ats_code write_queue(ats_results *results, ats_err *err)
 {
-    int64_t start[ATS_H5_MAX_RANK] = {first, layer}, extent[ATS_H5_MAX_RANK] = {count, 1};
-    for (int i = 2; i < variable->dataset.rank; i++) extent[i] = variable->dataset.extent[i];
-    return ats_h5_write_box(&variable->dataset, start, extent, numbers, err);
+    const int64_t count = results->n_queued;
+    results->n_queued = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const ats_results_box *queued = &results->queue[i];
+        results->boxes[i] =
+            (ats_h5_box){queued->dataset, queued->start, queued->extent, queued->numbers};
+    }
+    return ats_h5_write_many(results->boxes, count, err);
 }
 
-ats_code ats_results_flush(const ats_results *results, ats_results_variable *variable, ats_err *err)
+/* `numbers` stay the caller's and as they are until the queue is written. */
+static ats_code queue_box(ats_results *results, const ats_results_variable *variable, int64_t layer,
+                          int64_t first, int64_t count, const float *numbers, ats_err *err)
 {
-    (void)results;
+    ats_code rc = ATS_OK;
+    if (results->n_queued == ATS_RESULTS_QUEUE) rc = write_queue(results, err);
+    if (rc != ATS_OK) return rc;
+    ats_results_box *box = &results->queue[results->n_queued++];
+    *box = (ats_results_box){.dataset = &variable->dataset,
+                             .start = {first, layer},
+                             .extent = {count, 1},
+                             .numbers = numbers};
+    for (int i = 2; i < variable->dataset.rank; i++) box->extent[i] = variable->dataset.extent[i];
+    return ATS_OK;
+}
+
+/* What waits joins the queue. */
+static ats_code flush(ats_results *results, ats_results_variable *variable, ats_err *err)
+{
     if (variable->count == 0) return ATS_OK;
-    ats_code rc =
-        write_box(variable, variable->layer, variable->first, variable->count, variable->rows, err);
+    const ats_code rc = queue_box(results, variable, variable->layer, variable->first,
+                                  variable->count, variable->rows, err);
     variable->count = 0;
     return rc;
 }
 
+/* Rows that are in the queue must not be overwritten. */
+static ats_code reuse_rows(ats_results *results, const ats_results_variable *variable, ats_err *err)
+{
+    for (int64_t i = 0; i < results->n_queued; i++)
+        if (results->queue[i].numbers == variable->rows) return write_queue(results, err);
+    return ATS_OK;
+}
+
 /* Keeps a piece of a row of chunks; writes the row when it is full. */
-static ats_code put_piece(const ats_results *results, ats_results_variable *v, int64_t layer,
+static ats_code put_piece(ats_results *results, ats_results_variable *v, int64_t layer,
                           int64_t first, int64_t count, const float *numbers, ats_err *err)
 {
     const int64_t cases = v->dataset.chunk[0], cell = v->cell;
     ats_code rc = ATS_OK;
     if (v->count > 0 && (v->layer != layer || v->first + v->count != first))
-        ATS_TRY(ats_results_flush(results, v, err));
+        ATS_TRY(flush(results, v, err));
     if (v->rows == NULL) v->rows = malloc((size_t)(cases * cell) * sizeof *v->rows);
     if (v->rows == NULL)
         return ats_h5_fail(err, ATS_E_MEMORY, &results->file, v->dataset.name, "out of memory");
     if (v->count == 0) {
+        ATS_TRY(reuse_rows(results, v, err));
         v->layer = layer;
         v->first = first;
     }
     memcpy(v->rows + v->count * cell, numbers, (size_t)(count * cell) * sizeof *numbers);
     v->count += count;
     const int64_t stop = v->first + v->count;
-    if (stop % cases == 0 || stop == v->dataset.extent[0]) rc = ats_results_flush(results, v, err);
+    if (stop % cases == 0 || stop == v->dataset.extent[0]) rc = flush(results, v, err);
 out:
     return rc;
 }
 
-ats_code ats_results_put(const ats_results *results, ats_results_variable *v, int64_t layer,
-                         int64_t first, int64_t count, const float *numbers, ats_err *err)
+/* `count` cases' numbers of one layer from case `first` on. */
+static ats_code put(ats_results *results, ats_results_variable *v, int64_t layer, int64_t first,
+                    int64_t count, const float *numbers, ats_err *err)
 {
     const int64_t cases = v->dataset.chunk[0], end = first + count;
     while (first < end) {
@@ -206,7 +240,7 @@ ats_code ats_results_put(const ats_results *results, ats_results_variable *v, in
         }
         if (piece > end - first) piece = end - first;
         const bool direct = whole && (piece % cases == 0 || first + piece == v->dataset.extent[0]);
-        ats_code rc = direct ? write_box(v, layer, first, piece, numbers, err)
+        ats_code rc = direct ? queue_box(results, v, layer, first, piece, numbers, err)
                              : put_piece(results, v, layer, first, piece, numbers, err);
         if (rc != ATS_OK) return rc;
         numbers += piece * v->cell;
@@ -257,11 +291,11 @@ ats_code ats_results_write(ats_results *results, int64_t sample, int64_t layer, 
         const float *numbers =
             block->integers != NULL ? (const float *)(const void *)block->integers : block->values;
         if (v->dataset.id <= 0 || numbers == NULL) continue;
-        ats_code rc = ats_results_put(results, v, layer, block->base ? sample : case_start,
-                                      block->base ? 1 : n_cases, numbers, err);
+        ats_code rc = put(results, v, layer, block->base ? sample : case_start,
+                          block->base ? 1 : n_cases, numbers, err);
         if (rc != ATS_OK) return rc;
     }
-    return ATS_OK;
+    return write_queue(results, err);
 }
 
 ats_code ats_results_put_kept(const ats_results *results, const char *name,
@@ -321,8 +355,8 @@ static ats_code flush_all(ats_results *results, ats_err *err)
 {
     ats_code rc = ATS_OK;
     for (int64_t m = 0; m < results->n_metrics && rc == ATS_OK; m++)
-        rc = ats_results_flush(results, &results->variables[m], err);
-    return rc;
+        rc = flush(results, &results->variables[m], err);
+    return rc == ATS_OK ? write_queue(results, err) : rc;
 }
 
 static void close_variable(ats_results_variable *variable)

@@ -2,7 +2,7 @@
 #ifndef ATS_REPORT_RESULTS_PRIVATE_H
 #define ATS_REPORT_RESULTS_PRIVATE_H
 
-#include "h5/dataset.h"
+#include "h5/chunks.h"
 #include "report/results.h"
 
 #define ATS_RESULTS_FORMAT "attnstress-result"
@@ -40,6 +40,15 @@ typedef struct ats_results_variable {
     int64_t layer, first, count; /* what waits */
 } ats_results_variable;
 
+/* A box of a variable on its way to the file. */
+typedef struct ats_results_box {
+    const ats_h5_dataset *dataset;
+    int64_t start[ATS_H5_MAX_RANK], extent[ATS_H5_MAX_RANK];
+    const float *numbers; /* [extent], also of int32 */
+} ats_results_box;
+
+enum { ATS_RESULTS_QUEUE = 512 /* boxes */ };
+
 struct ats_results {
     ats_arena arena;
     ats_h5_file file;
@@ -53,6 +62,9 @@ struct ats_results {
     int32_t *worst_probe;              /* [case, layer, head] with detail_head */
     float *worst_value;                /* likewise */
     int compression, level;
+    int64_t n_queued;
+    ats_results_box *queue; /* [ATS_RESULTS_QUEUE] */
+    ats_h5_box *boxes;      /* the same, as h5/ wants them */
 };
 
 struct ats_result_file {
@@ -81,10 +93,6 @@ ATS_MUST_CHECK ats_code ats_results_describe(const ats_results *results,
 ATS_MUST_CHECK ats_code ats_results_attributes(const ats_results *results,
                                                const ats_attribute *attributes, int64_t count,
                                                ats_err *err);
-/* `count` cases' numbers of one layer from case `first` on. */
-ATS_MUST_CHECK ats_code ats_results_put(const ats_results *results, ats_results_variable *variable,
-                                        int64_t layer, int64_t first, int64_t count,
-                                        const float *numbers, ats_err *err);
 /* A variable [case or curve, layer, ...] kept in memory until the end, with its words. rank: axes
  * after the first are layer and head. */
 ATS_MUST_CHECK ats_code ats_results_put_kept(const ats_results *results, const char *name,
@@ -92,8 +100,4 @@ ATS_MUST_CHECK ats_code ats_results_put_kept(const ats_results *results, const c
                                              const void *data, const char *units,
                                              const char *long_name, const char *definition,
                                              ats_err *err);
-/* Writes what waits. */
-ATS_MUST_CHECK ats_code ats_results_flush(const ats_results *results,
-                                          ats_results_variable *variable, ats_err *err);
-
 #endif

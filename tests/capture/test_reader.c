@@ -1,4 +1,5 @@
 /* Everything that the writer puts into a file comes back from the reader, bit for bit. */
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -110,6 +111,44 @@ static void same_capture(const ats_capture *got, const model *m)
             ats_attention_fini(&a);
         }
     }
+}
+
+/* Layers loaded one into the memory of another hold the same numbers, in no new memory where the
+ * shapes are equal. */
+static void test_reload(void **state)
+{
+    (void)state;
+    ats_err err;
+    model m;
+    ats_capture *got = NULL;
+    ats_attention a = {.bytes = 0};
+    model_make(&m);
+    model_write(&m, scratch_path("reload.h5"));
+    assert_ok(ats_capture_open(scratch_path("reload.h5"), &got, &err), &err);
+    pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    ats_capture_share(got, &mutex);
+    for (int turn = 0; turn < 2; turn++)
+        for (int s = 0; s < MODEL_SAMPLES; s++)
+            for (int l = 0; l < MODEL_LAYERS; l++)
+                for (int again = 0; again < 2; again++) {
+                    const void *before[] = {a.q, a.k, a.v};
+                    ats_attention next;
+                    assert_ok(ats_attention_reload(got, s, l, 0, got->layers[l].n_kv_heads, &a,
+                                                   &next, &err),
+                              &err);
+                    assert_null(a.k);
+                    a = next;
+                    same_tensors(&a, &m.tensors[s][l], &m.layers[l], &m.samples[s]);
+                    if (again == 0) continue;
+                    assert_ptr_equal(a.q, before[0]);
+                    assert_ptr_equal(a.k, before[1]);
+                    assert_ptr_equal(a.v, before[2]);
+                }
+    assert_int_equal(pthread_mutex_trylock(&mutex), 0); /* nobody kept it */
+    pthread_mutex_unlock(&mutex);
+    ats_attention_fini(&a);
+    ats_capture_close(got);
+    model_free(&m);
 }
 
 static void test_round_trip(void **state)
@@ -342,6 +381,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_reload),
         cmocka_unit_test(test_hash_is_of_the_bytes),
         cmocka_unit_test(test_equal_captures_are_equal_bytes),
         cmocka_unit_test(test_abort_leaves_nothing),

@@ -157,6 +157,60 @@ static void test_round_trips(void **state)
                         round_trip(&shapes[s], types[t], compressions[c], shuffle == 1);
 }
 
+/* Boxes of several datasets in one pass: whole chunks, pieces of chunks, more boxes than one batch
+ * holds; the file is the one that single boxes give. */
+static void test_many_boxes(void **state)
+{
+    (void)state;
+    enum { DATASETS = 3, ROWS = 600, BOXES = DATASETS * ROWS / 4 };
+    ats_err err;
+    uint8_t *bytes[2];
+    int64_t size[2];
+    float *data = malloc(ROWS * 5 * sizeof *data);
+    ats_h5_box *boxes = malloc(BOXES * sizeof *boxes);
+    int64_t(*start)[2] = malloc(BOXES * sizeof *start);
+    const int64_t count[] = {4, 5};
+    fill((uint8_t *)data, ROWS * 5 * sizeof *data, 6);
+    for (int run = 0; run < 2; run++) {
+        ats_h5_file file;
+        ats_h5_dataset dataset[DATASETS];
+        const char *path = scratch_path(run == 0 ? "single.h5" : "many.h5");
+        assert_ok(ats_h5_create(path, &file, &err), &err);
+        for (int d = 0; d < DATASETS; d++) {
+            const shape s = {2, {ROWS, 5}, {2, d == 2 ? 3 : 5}};
+            const ats_h5_layout layout =
+                layout_of(&s, ATS_H5_F32, d == 1 ? ATS_H5_DEFLATE : ATS_H5_ZSTD, true);
+            const char name[] = {'/', (char)('a' + d), '\0'};
+            assert_ok(ats_h5_dataset_create(&file, name, &layout, &dataset[d], &err), &err);
+        }
+        for (int i = 0; i < BOXES; i++) {
+            start[i][0] = i / DATASETS * 4;
+            start[i][1] = 0;
+            boxes[i] =
+                (ats_h5_box){&dataset[i % DATASETS], start[i], count, data + i / DATASETS * 20};
+            if (run == 0)
+                assert_ok(ats_h5_write_box(boxes[i].dataset, start[i], count, boxes[i].data, &err),
+                          &err);
+        }
+        if (run == 1) assert_ok(ats_h5_write_many(boxes, BOXES, &err), &err);
+        for (int d = 0; d < DATASETS; d++) {
+            float got[ROWS * 5];
+            assert_ok(ats_h5_read_all(&dataset[d], false, got, &err), &err);
+            assert_memory_equal(got, data, sizeof got);
+            ats_h5_dataset_close(&dataset[d]);
+        }
+        assert_ok(ats_h5_commit(&file, &err), &err);
+        bytes[run] = scratch_read(path, &size[run]);
+    }
+    assert_int_equal(size[0], size[1]);
+    assert_memory_equal(bytes[0], bytes[1], (size_t)size[0]);
+    free(data);
+    free(boxes);
+    free(start);
+    free(bytes[0]);
+    free(bytes[1]);
+}
+
 /* Equal runs give equal bytes, whatever the thread count. */
 static void test_bytes_do_not_depend_on_threads(void **state)
 {
@@ -379,6 +433,7 @@ int main(void)
         cmocka_unit_test(test_planner),
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_bytes_do_not_depend_on_threads),
+        cmocka_unit_test(test_many_boxes),
         cmocka_unit_test(test_partial_boxes_are_written),
         cmocka_unit_test(test_types_are_converted),
         cmocka_unit_test(test_scalar_and_empty),
