@@ -116,8 +116,8 @@ static ats_code measure_files(ats_bench *bench, ats_err *err)
                          .must = 80,
                          .goal = 95};
     ats_code rc;
-    ATS_TRY(ats_bench_files_measure(folder != NULL ? folder : "/tmp", bench->quick, bench->seconds,
-                                    &f, err));
+    ATS_TRY(ats_bench_files_measure(folder != NULL ? folder : "/tmp", bench->quick, bench->cpu_time,
+                                    bench->seconds, &f, err));
     row.value = 100 * f.read / f.inflate;
     snprintf(row.note, sizeof row.note,
              "%.0f MB from the page cache (%.0f MB stored): %.2f GB/s; zstd %.2f GB/s",

@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/parallel.h"
 #include "capture/synth.h"
 #include "engine/run.h"
 #include "h5/inflate.h"
@@ -16,7 +18,15 @@
 typedef struct files {
     char folder[512], capture[600], result[600];
     double seconds;
+    bool cpu_time;
 } files;
+
+static double clock_of(const files *f)
+{
+    struct timespec t;
+    if (!f->cpu_time || clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t) != 0) return ats_clock();
+    return ((double)t.tv_sec + 1e-9 * (double)t.tv_nsec) / ats_threads();
+}
 
 static double file_bytes(const char *path)
 {
@@ -43,51 +53,70 @@ static void remove_folder(const files *f)
     rmdir(f->folder);
 }
 
-static ats_code inflate_rate(const files *f, double *out, ats_err *err)
+static ats_code open_inflater(const files *f, double bytes, ats_h5_inflater **out, ats_err *err)
 {
     ats_h5_file file = {.id = 0};
     ats_h5_dataset k = {.id = 0};
     ats_code rc;
     ATS_TRY(ats_h5_open(f->capture, &file, err));
     ATS_TRY(ats_h5_dataset_open(&file, "/samples/0/layers/0/k", &k, err));
-    ATS_TRY(ats_h5_inflate_rate(&k, f->seconds, out, err));
+    ATS_TRY(ats_h5_inflater_open(&k, bytes, out, err));
 out:
     ats_h5_dataset_close(&k);
     ats_h5_close(&file);
     return rc;
 }
 
-static ats_code load_all(const ats_capture *capture, double *bytes, ats_err *err)
+/* One layer, in the memory of the layer before, as a run does it. */
+static ats_code load_layer(const ats_capture *capture, int64_t layer, ats_attention *last,
+                           ats_err *err)
 {
-    *bytes = 0;
-    for (int64_t sample = 0; sample < capture->n_samples; sample++)
-        for (int64_t layer = 0; layer < capture->n_layers; layer++) {
-            ats_attention attention = {.q = NULL};
-            const ats_code rc = ats_attention_load(capture, sample, layer, &attention, err);
-            *bytes += (double)attention.bytes;
-            ats_attention_fini(&attention);
-            if (rc != ATS_OK) return rc;
-        }
-    return ATS_OK;
+    ats_attention next = {.bytes = 0};
+    const ats_code rc =
+        ats_attention_reload(capture, layer / capture->n_layers, layer % capture->n_layers, 0,
+                             capture->layers[0].n_kv_heads, last, &next, err);
+    *last = next;
+    return rc;
+}
+
+/* A layer, and as many bytes by zstd alone, in turns: what disturbs one disturbs the other. */
+static ats_code measure_layer(const files *f, const ats_capture *capture, int64_t layer,
+                              ats_attention *last, ats_h5_inflater *inflater, ats_bench_files *out,
+                              ats_err *err)
+{
+    double bytes = 0, start = clock_of(f);
+    ats_code rc;
+    ATS_TRY(load_layer(capture, layer, last, err));
+    const double read = (double)last->bytes / (clock_of(f) - start);
+    start = clock_of(f);
+    ATS_TRY(ats_h5_inflater_run(inflater, &bytes, err));
+    const double inflated = bytes / (clock_of(f) - start);
+    if (read > out->read) out->read = read;
+    if (inflated > out->inflate) out->inflate = inflated;
+out:
+    return rc;
 }
 
 static ats_code measure_reading(const files *f, ats_bench_files *out, ats_err *err)
 {
     ats_capture *capture = NULL;
-    double best = (double)INFINITY, spent = 0;
+    ats_attention last = {.bytes = 0};
+    ats_h5_inflater *inflater = NULL;
     ats_code rc;
     ATS_TRY(ats_capture_open(f->capture, &capture, err));
-    for (int round = 0; round < 3 || spent < f->seconds; round++) {
-        const double start = ats_clock();
-        ATS_TRY(load_all(capture, &out->decoded, err));
-        const double took = ats_clock() - start;
-        if (took < best) best = took;
-        spent += took;
+    const int64_t layers = capture->n_samples * capture->n_layers;
+    for (int64_t i = 0; i < layers; i++) {
+        ATS_TRY(load_layer(capture, i, &last, err));
+        out->decoded += (double)last.bytes;
     }
-    out->read = out->decoded / best;
+    ATS_TRY(open_inflater(f, (double)last.bytes, &inflater, err));
+    const double until = ats_clock() + 2 * f->seconds;
+    for (int64_t i = 0; i < 3 * layers || ats_clock() < until; i++)
+        ATS_TRY(measure_layer(f, capture, i % layers, &last, inflater, out, err));
     out->stored = file_bytes(f->capture);
-    ATS_TRY(inflate_rate(f, &out->inflate, err));
 out:
+    ats_h5_inflater_close(inflater);
+    ats_attention_fini(&last);
     ats_capture_close(capture);
     return rc;
 }
@@ -133,10 +162,10 @@ out:
     return rc;
 }
 
-ats_code ats_bench_files_measure(const char *folder, bool quick, double seconds,
+ats_code ats_bench_files_measure(const char *folder, bool quick, bool cpu_time, double seconds,
                                  ats_bench_files *out, ats_err *err)
 {
-    files f = {.seconds = seconds};
+    files f = {.seconds = seconds, .cpu_time = cpu_time};
     ats_synth_options synth = ats_synth_defaults();
     ats_code rc;
     *out = (ats_bench_files){0};
