@@ -43,20 +43,41 @@ ats_code ats_h5_scale_attach(const ats_h5_dataset *dataset, int axis, const ats_
 typedef struct found {
     char *name;
     size_t size;
+    haddr_t address; /* of the scale, while its link is looked for */
 } found;
+
+static herr_t compare_link(hid_t root, const char *name, const H5L_info_t *info, void *ctx)
+{
+    (void)root;
+    const found *to = ctx;
+    if (info->type != H5L_TYPE_HARD || info->u.address != to->address) return 0;
+    snprintf(to->name, to->size, "%s", name);
+    return 1;
+}
+
+/* Its name among the root's links, which hold addresses; false: not there. */
+static bool name_in_root(hid_t scale, found *to)
+{
+    H5O_info_t info;
+    if (H5Oget_info2(scale, &info, H5O_INFO_BASIC) < 0) return false;
+    to->address = info.addr;
+    return H5Literate_by_name(scale, "/", H5_INDEX_NAME, H5_ITER_NATIVE, NULL, compare_link, to,
+                              H5P_DEFAULT) > 0;
+}
 
 static herr_t note_name(hid_t dataset, unsigned axis, hid_t scale, void *ctx)
 {
     (void)dataset, (void)axis;
     found *to = ctx;
     char path[512] = "";
-    /* the scale's own word where it names a dataset; looking its path up visits every object */
+    /* the scale's own word where it names a dataset */
     if (H5DSget_scale_name(scale, path, sizeof path) > 0 && path[0] != '/' &&
         strchr(path, ' ') == NULL && H5Lexists(scale, path, H5P_DEFAULT) > 0) {
         snprintf(to->name, to->size, "%s", path);
         return 1;
     }
-    path[0] = '\0';
+    if (name_in_root(scale, to)) return 1;
+    path[0] = '\0'; /* this visits every object */
     if (H5Iget_name(scale, path, sizeof path) < 0) return -1;
     snprintf(to->name, to->size, "%s", path[0] == '/' ? path + 1 : path);
     return 1;
@@ -66,7 +87,7 @@ ats_code ats_h5_scale_name(const ats_h5_dataset *dataset, int axis, char *out, s
                            ats_err *err)
 {
     int at = 0;
-    found to = {out, size};
+    found to = {.name = out, .size = size};
     out[0] = '\0';
     if (H5DSget_num_scales(dataset->id, (unsigned)axis) <= 0) return ATS_OK;
     if (H5DSiterate_scales(dataset->id, (unsigned)axis, &at, note_name, &to) >= 0) return ATS_OK;
