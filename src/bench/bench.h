@@ -61,6 +61,11 @@ ATS_MUST_CHECK ats_code ats_bench_problem(ats_arena *arena, const ats_bench_shap
 ATS_MUST_CHECK ats_code ats_bench_edits(ats_arena *arena, const ats_problem *problem, int64_t count,
                                         int64_t rows, ats_edit *out, ats_err *err);
 
+/* For `emit` where only the time counts. */
+ATS_MUST_CHECK ats_code ats_bench_ignore(void *ctx, int64_t variant, int worker,
+                                         const ats_stats *base, const ats_stats *stats,
+                                         ats_err *err);
+
 /* The measurements, in the order in which `attnstress bench` makes them. */
 ATS_MUST_CHECK ats_code ats_bench_machine(ats_bench *bench, ats_err *err);
 ATS_MUST_CHECK ats_code ats_bench_sharing(ats_bench *bench, ats_err *err);

@@ -139,18 +139,6 @@ out:
     return rc;
 }
 
-static ats_code nobody(void *ctx, int64_t variant, int worker, const ats_stats *base,
-                       const ats_stats *stats, ats_err *err)
-{
-    (void)ctx;
-    (void)variant;
-    (void)worker;
-    (void)base;
-    (void)stats;
-    (void)err;
-    return ATS_OK;
-}
-
 typedef struct evaluation {
     const ats_backend *backend;
     const ats_problem *problem;
@@ -161,7 +149,7 @@ typedef struct evaluation {
 static ats_code evaluate(void *ctx, ats_err *err)
 {
     const evaluation *e = ctx;
-    return e->backend->evaluate(e->problem, e->edits, e->n_edits, nobody, NULL, err);
+    return e->backend->evaluate(e->problem, e->edits, e->n_edits, ats_bench_ignore, NULL, err);
 }
 
 /* All of a layer's work with 32 query heads on 8 key heads, as 8 times one key head. */

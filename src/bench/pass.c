@@ -14,22 +14,10 @@ typedef struct pass {
     ats_bench_plain plain;
 } pass;
 
-static ats_code ignore(void *ctx, int64_t variant, int worker, const ats_stats *base,
-                       const ats_stats *stats, ats_err *err)
-{
-    (void)ctx;
-    (void)variant;
-    (void)worker;
-    (void)base;
-    (void)stats;
-    (void)err;
-    return ATS_OK;
-}
-
 static ats_code run(void *ctx, ats_err *err)
 {
     pass *p = ctx;
-    return p->cpu->evaluate(&p->problem, NULL, 0, ignore, NULL, err);
+    return p->cpu->evaluate(&p->problem, NULL, 0, ats_bench_ignore, NULL, err);
 }
 
 static ats_code run_plain(void *ctx, ats_err *err)

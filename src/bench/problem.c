@@ -135,3 +135,15 @@ ats_code ats_bench_edits(ats_arena *arena, const ats_problem *problem, int64_t c
 out:
     return rc;
 }
+
+ats_code ats_bench_ignore(void *ctx, int64_t variant, int worker, const ats_stats *base,
+                          const ats_stats *stats, ats_err *err)
+{
+    (void)ctx;
+    (void)variant;
+    (void)worker;
+    (void)base;
+    (void)stats;
+    (void)err;
+    return ATS_OK;
+}

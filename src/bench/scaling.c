@@ -11,24 +11,12 @@ typedef struct work {
     int64_t n_edits, times;
 } work;
 
-static ats_code ignore(void *ctx, int64_t variant, int worker, const ats_stats *base,
-                       const ats_stats *stats, ats_err *err)
-{
-    (void)ctx;
-    (void)variant;
-    (void)worker;
-    (void)base;
-    (void)stats;
-    (void)err;
-    return ATS_OK;
-}
-
 static ats_code run(void *ctx, ats_err *err)
 {
     const work *w = ctx;
     ats_code rc = ATS_OK;
     for (int64_t i = 0; i < w->times && rc == ATS_OK; i++)
-        rc = w->cpu->evaluate(&w->problem, w->edits, w->n_edits, ignore, NULL, err);
+        rc = w->cpu->evaluate(&w->problem, w->edits, w->n_edits, ats_bench_ignore, NULL, err);
     return rc;
 }
 

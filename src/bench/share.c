@@ -29,18 +29,6 @@ static ats_code keep(void *ctx, int64_t variant, int worker, const ats_stats *ba
     return ats_record(s->recorder, &place, &s->problem, base, stats, err);
 }
 
-static ats_code ignore(void *ctx, int64_t variant, int worker, const ats_stats *base,
-                       const ats_stats *stats, ats_err *err)
-{
-    (void)ctx;
-    (void)variant;
-    (void)worker;
-    (void)base;
-    (void)stats;
-    (void)err;
-    return ATS_OK;
-}
-
 static ats_code run_shared(void *ctx, ats_err *err)
 {
     const sharing *s = ctx;
@@ -50,7 +38,7 @@ static ats_code run_shared(void *ctx, ats_err *err)
 static ats_code run_base(void *ctx, ats_err *err)
 {
     const sharing *s = ctx;
-    return s->cpu->evaluate(&s->problem, NULL, 0, ignore, ctx, err);
+    return s->cpu->evaluate(&s->problem, NULL, 0, ats_bench_ignore, ctx, err);
 }
 
 static ats_code run_apart(void *ctx, ats_err *err)
@@ -63,7 +51,7 @@ static ats_code run_apart(void *ctx, ats_err *err)
 static ats_code run_longer(void *ctx, ats_err *err)
 {
     const sharing *s = ctx;
-    return s->cpu->evaluate(&s->longer, NULL, 0, ignore, ctx, err);
+    return s->cpu->evaluate(&s->longer, NULL, 0, ats_bench_ignore, ctx, err);
 }
 
 static bool is_route(const ats_metric *metric)

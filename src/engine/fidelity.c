@@ -11,7 +11,7 @@ const char *const ats_fidelity_names[ATS_FIDELITY_QUANTITIES] = {"log_mass_shift
 
 /* One layer's cells: predicted and real, [quantity][cells], and the head of each. */
 typedef struct cells {
-    int64_t n, room;
+    int64_t n;
     double *predicted[ATS_FIDELITY_QUANTITIES], *real[ATS_FIDELITY_QUANTITIES];
     int64_t *head;
 } cells;
@@ -30,7 +30,6 @@ typedef struct pair {
 typedef struct kept {
     ats_arena *arena;
     int64_t rows, n_regions, d_v;
-    bool variants;
     double *target[2], *inserted[2]; /* [base or variant][rows] log masses */
     float *output[2];                /* [rows, d_v] */
 } kept;
@@ -138,22 +137,17 @@ static ats_code run_key_head(pair *p, const ats_backend *backend, int64_t kv_hea
 {
     const ats_layer *layer = &p->capture->layers[p->layer];
     const ats_sample *base = &p->capture->samples[p->base];
-    const int64_t group = layer->n_q_heads / layer->n_kv_heads;
-    int64_t *heads = NULL, *probes = NULL;
+    ats_pick pick = {0};
     ats_problem before = {0}, after = {0};
     ats_edit edit = {0};
     ats_code rc;
-    ATS_TRY(ATS_NEW(p->arena, group, &heads, err));
-    ATS_TRY(ATS_NEW(p->arena, base->n_probes, &probes, err));
-    for (int64_t i = 0; i < group; i++) heads[i] = kv_head * group + i;
-    for (int64_t i = 0; i < base->n_probes; i++) probes[i] = i;
-    const ats_pick pick = {group, heads, base->n_probes, probes};
+    ATS_TRY(ats_pick_group(p->arena, layer, base, kv_head, &pick, err));
     ATS_TRY(ats_fidelity_edit(p->arena, base, &p->capture->samples[p->perturbed], layer,
                               p->attention, kv_head, &edit, err));
     ATS_TRY(make_problem(p, false, kv_head, &pick, &before, err));
     ATS_TRY(make_problem(p, true, kv_head, &pick, &after, err));
-    kept model = {p->arena, before.n_rows, before.n_regions, before.d_v, true, {0}, {0}, {0}};
-    kept real = {p->arena, after.n_rows, after.n_regions, after.d_v, false, {0}, {0}, {0}};
+    kept model = {p->arena, before.n_rows, before.n_regions, before.d_v, {0}, {0}, {0}};
+    kept real = {p->arena, after.n_rows, after.n_regions, after.d_v, {0}, {0}, {0}};
     ATS_TRY(backend->supports(&before, err));
     ATS_TRY(backend->evaluate(&before, &edit, 1, keep, &model, err));
     ATS_TRY(backend->evaluate(&after, NULL, 0, keep, &real, err));
@@ -291,7 +285,7 @@ static void find_worst(const cells *c, int64_t n_heads, ats_fidelity_layer *out)
 
 static ats_code make_cells(ats_arena *arena, int64_t room, cells *out, ats_err *err)
 {
-    cells c = {.room = room};
+    cells c = {0};
     ats_code rc;
     for (int q = 0; q < ATS_FIDELITY_QUANTITIES; q++) {
         ATS_TRY(ATS_NEW(arena, room, &c.predicted[q], err));

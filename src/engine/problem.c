@@ -230,3 +230,19 @@ ats_code ats_problem_make(ats_arena *arena, const ats_layer *layer, const ats_sa
 out:
     return rc;
 }
+
+ats_code ats_pick_group(ats_arena *arena, const ats_layer *layer, const ats_sample *sample,
+                        int64_t kv_head, ats_pick *out, ats_err *err)
+{
+    const int64_t group = layer->n_q_heads / layer->n_kv_heads;
+    int64_t *heads = NULL, *probes = NULL;
+    ats_code rc;
+    ATS_TRY(ATS_NEW(arena, group, &heads, err));
+    ATS_TRY(ATS_NEW(arena, sample->n_probes, &probes, err));
+    for (int64_t i = 0; i < group; i++) heads[i] = kv_head * group + i;
+    for (int64_t i = 0; i < sample->n_probes; i++) probes[i] = i;
+    *out = (ats_pick){
+        .n_heads = group, .heads = heads, .n_probes = sample->n_probes, .probes = probes};
+out:
+    return rc;
+}

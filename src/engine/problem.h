@@ -39,6 +39,10 @@ typedef struct ats_pick {
     int64_t n_probes;
     const int64_t *probes; /* probe indices of the sample */
 } ats_pick;
+/* Every query head of a key head and every probe of the sample. */
+ATS_MUST_CHECK ats_code ats_pick_group(ats_arena *arena, const ats_layer *layer,
+                                       const ats_sample *sample, int64_t kv_head, ats_pick *out,
+                                       ats_err *err);
 
 /* The problem's sizes, contract and regions without tensors: for planning. Rows and masks point to
  * where nothing is to be read. masked: the capture stores keep or bias. */

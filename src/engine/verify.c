@@ -141,22 +141,6 @@ static const char *choose_target(const ats_sample *sample, const char *wanted)
     return NULL;
 }
 
-static ats_code make_pick(ats_arena *arena, const ats_layer *layer, const ats_sample *sample,
-                          int64_t kv_head, ats_pick *out, ats_err *err)
-{
-    const int64_t group = layer->n_q_heads / layer->n_kv_heads;
-    int64_t *heads = NULL, *probes = NULL;
-    ats_code rc;
-    ATS_TRY(ATS_NEW(arena, group, &heads, err));
-    ATS_TRY(ATS_NEW(arena, sample->n_probes, &probes, err));
-    for (int64_t i = 0; i < group; i++) heads[i] = kv_head * group + i;
-    for (int64_t i = 0; i < sample->n_probes; i++) probes[i] = i;
-    *out = (ats_pick){
-        .n_heads = group, .heads = heads, .n_probes = sample->n_probes, .probes = probes};
-out:
-    return rc;
-}
-
 static ats_code run_layer(const ats_capture *capture, int64_t s, int64_t l, bool laws,
                           const ats_backend *backend, const ats_span_axis *axis, const char *wanted,
                           ats_arena *arena, ats_verify_report *report, ats_err *err)
@@ -174,7 +158,7 @@ static ats_code run_layer(const ats_capture *capture, int64_t s, int64_t l, bool
                                 .attention = &attention,
                                 .kv_head = kv,
                                 .axis = axis};
-        rc = make_pick(arena, layer, unit.sample, kv, &unit.pick, err);
+        rc = ats_pick_group(arena, layer, unit.sample, kv, &unit.pick, err);
         if (rc == ATS_OK)
             rc = run_unit(&unit, backend, laws, choose_target(unit.sample, wanted), err);
         ats_arena_reset(arena);
