@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/parallel.h"
-#include "engine/problem.h"
+#include "engine/sharpness.h"
 
 const char *const ats_contribution_caution =
     "A weight is not a contribution: w v is what a key adds to this head's output. And a\n"
@@ -23,21 +23,9 @@ typedef struct unit {
     const uint8_t *sinks; /* [n_keys] */
     int64_t n_probes;
     const int64_t *probes;
-    ats_arena *arenas;             /* [ats_threads()] */
-    const ats_problem *problems;   /* [n_kv_heads] */
+    ats_arena *work, *arenas;      /* arenas: [ats_threads()] */
     ats_diagnose_row_report *rows; /* [n_q_heads, n_probes] */
 } unit;
-
-static ats_code diagnose_one(void *ctx, int64_t i, int worker, ats_err *err)
-{
-    const unit *u = ctx;
-    const int64_t group = u->layer->n_q_heads / u->layer->n_kv_heads;
-    const int64_t head = i / u->n_probes, probe = i % u->n_probes;
-    const ats_problem *problem = &u->problems[head / group];
-    ats_arena_reset(&u->arenas[worker]);
-    return ats_diagnose_row(problem, head % group * u->n_probes + probe, u->sinks, u->options->seed,
-                            u->sample->id, &u->arenas[worker], &u->rows[i].d, err);
-}
 
 typedef struct lists {
     const ats_problem *problem;
@@ -66,20 +54,39 @@ static ats_code take_lists(void *ctx, int64_t variant, int worker, const ats_sta
     return ATS_OK;
 }
 
-static ats_code make_problems(const unit *u, ats_arena *arena, ats_problem *problems, ats_err *err)
+static ats_code diagnose_rows(const unit *u, const ats_problem *problem, const ats_pick *pick,
+                              ats_diagnose_row_report *rows, ats_err *err)
+{
+    const ats_sharpness sharpness = {.problem = problem,
+                                     .pick = pick,
+                                     .sample = u->sample,
+                                     .sinks = u->sinks,
+                                     .seed = u->options->seed,
+                                     .arenas = u->arenas};
+    ats_diagnosis *made = NULL;
+    ats_code rc = ATS_NEW(u->work, problem->n_rows, &made, err);
+    if (rc == ATS_OK) rc = ats_sharpness_rows(&sharpness, made, err);
+    for (int64_t row = 0; row < problem->n_rows && rc == ATS_OK; row++) rows[row].d = made[row];
+    return rc;
+}
+
+static ats_code run_key_heads(const unit *u, ats_err *err)
 {
     const int64_t group = u->layer->n_q_heads / u->layer->n_kv_heads;
     const ats_backend *backend = NULL;
     ats_code rc = ats_backend_find("cpu", &backend, err);
     for (int64_t kv = 0; kv < u->layer->n_kv_heads && rc == ATS_OK; kv++) {
+        ats_problem problem;
         int64_t *heads = NULL;
-        ATS_TRY(ATS_NEW(arena, group, &heads, err));
+        ats_diagnose_row_report *rows = u->rows + kv * group * u->n_probes;
+        ATS_TRY(ATS_NEW(u->work, group, &heads, err));
         for (int64_t i = 0; i < group; i++) heads[i] = kv * group + i;
         const ats_pick pick = {group, heads, u->n_probes, u->probes};
-        ATS_TRY(ats_problem_make(arena, u->layer, u->sample, u->attention, kv, &pick, u->axis, 1,
-                                 u->options->top, &problems[kv], err));
-        lists l = {&problems[kv], u->rows + kv * group * u->n_probes};
-        ATS_TRY(backend->evaluate(&problems[kv], NULL, 0, take_lists, &l, err));
+        ATS_TRY(ats_problem_make(u->work, u->layer, u->sample, u->attention, kv, &pick, u->axis, 1,
+                                 u->options->top, &problem, err));
+        lists l = {&problem, rows};
+        ATS_TRY(backend->evaluate(&problem, NULL, 0, take_lists, &l, err));
+        rc = diagnose_rows(u, &problem, &pick, rows, err);
     }
 out:
     return rc;
@@ -100,19 +107,6 @@ static ats_code choose_probes(const ats_sample *sample, const char *role, ats_ar
     return ATS_OK;
 }
 
-static ats_code mark_sinks(const ats_sample *sample, ats_arena *arena, uint8_t **out, ats_err *err)
-{
-    ats_code rc = ATS_NEW0(arena, sample->n_keys, out, err);
-    if (rc != ATS_OK) return rc;
-    for (int64_t i = 0; i < ATS_DIAGNOSE_SINK_ROWS && i < sample->n_keys; i++) (*out)[i] = 1;
-    for (int64_t s = 0; s < sample->n_spans; s++) {
-        const ats_span *span = &sample->spans[s];
-        if (strcmp(span->role, "sink") == 0)
-            memset(*out + span->start, 1, (size_t)(span->stop - span->start));
-    }
-    return ATS_OK;
-}
-
 typedef struct job {
     const ats_capture *capture;
     const ats_diagnose_options *options;
@@ -129,29 +123,26 @@ static ats_code run_layer(job *j, int64_t s, int64_t l, ats_err *err)
               .sample = &j->capture->samples[s],
               .layer = &j->capture->layers[l],
               .axis = j->axis,
+              .work = &j->work,
               .arenas = j->arenas,
               .rows = report->rows + report->n_rows};
     ats_attention attention = {0};
     int64_t *probes = NULL;
     uint8_t *sinks = NULL;
-    ats_problem *problems = NULL;
     ats_code rc;
     ats_arena_reset(&j->work);
     ATS_TRY(choose_probes(u.sample, j->options->role, &j->work, &probes, &u.n_probes, err));
     if (u.n_probes == 0) goto out;
-    ATS_TRY(mark_sinks(u.sample, &j->work, &sinks, err));
+    ATS_TRY(ats_sharpness_sinks(&j->work, u.sample, &sinks, err));
     ATS_TRY(ats_attention_load(j->capture, s, l, &attention, err));
-    ATS_TRY(ATS_NEW(&j->work, u.layer->n_kv_heads, &problems, err));
     u.attention = &attention;
     u.probes = probes;
     u.sinks = sinks;
-    u.problems = problems;
     const int64_t n = u.layer->n_q_heads * u.n_probes;
     for (int64_t i = 0; i < n; i++)
         u.rows[i] = (ats_diagnose_row_report){
             .sample = s, .layer = l, .head = i / u.n_probes, .probe = probes[i % u.n_probes]};
-    ATS_TRY(make_problems(&u, &j->work, problems, err));
-    ATS_TRY(ats_parallel_for(n, diagnose_one, &u, err));
+    ATS_TRY(run_key_heads(&u, err));
     report->n_rows += n;
 out:
     ats_attention_fini(&attention);

@@ -37,6 +37,7 @@ typedef struct ats_plan {
     int64_t target_span; /* on the axis; -1: none */
     int64_t n_metrics;
     const ats_metric **metrics;
+    bool diagnoses; /* a metric needs every base row's diagnosis */
     int64_t n_cases, n_skipped;
     const ats_plan_case *cases;      /* [n_samples, n_variants] */
     ats_curve_groups curves;         /* shape.n_curves = n_samples * curves.count */

@@ -73,8 +73,9 @@ static int64_t standing_bytes(const ats_plan *plan)
     /* Rows of the result wait for a full chunk, and once more while they are compressed. */
     const int64_t result = (plan->shape.detail_head ? plan->bytes_head : plan->bytes_probe) /
                            (plan->selection.n_samples * plan->selection.n_layers);
-    return program + 2 * result + 48 * keys + ats_threads() * (((int64_t)6 << 20) + 24 * most) +
-           64 * most;
+    const int64_t diagnosis = plan->diagnoses ? 116 * most : 0; /* a row's keys, by thread */
+    return program + 2 * result + 48 * keys +
+           ats_threads() * (((int64_t)6 << 20) + 24 * most + diagnosis) + 64 * most;
 }
 
 /* Memory of everything but the backend with this batch. */

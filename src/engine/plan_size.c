@@ -32,17 +32,6 @@ static bool same_readouts(const ats_plan *plan)
     return true;
 }
 
-static bool kept(const ats_suite *suite, const char *name)
-{
-    if (suite->keep_all) return true;
-    for (int64_t i = 0; i < suite->keep.count; i++) {
-        const char *wanted = suite->keep.items[i];
-        if (strcmp(wanted, name) == 0) return true;
-        if (strncmp(wanted, "base_", 5) == 0 && strcmp(wanted + 5, name) == 0) return true;
-    }
-    return false;
-}
-
 ats_code ats_plan_metrics(ats_plan *plan, ats_err *err)
 {
     const ats_suite *suite = plan->suite;
@@ -58,11 +47,12 @@ ats_code ats_plan_metrics(ats_plan *plan, ats_err *err)
                          suite->path, plan->captures[0]->path));
     ATS_TRY(ATS_NEW(&plan->arena, n, &plan->metrics, err));
     for (int64_t m = 0; m < n; m++) {
-        if (!kept(suite, all[m]->name)) continue;
+        if (!ats_suite_keeps(suite, all[m])) continue;
         if (all[m]->needs == ATS_NEEDS_W_O && !w_o) continue;
         if (all[m]->needs == ATS_NEEDS_READOUT && !readouts) continue;
         if (all[m]->shape == ATS_SHAPE_VECTOR && !suite->vectors) continue;
         plan->metrics[plan->n_metrics++] = all[m];
+        plan->diagnoses |= all[m]->needs == ATS_NEEDS_DIAGNOSIS;
     }
     if (plan->n_metrics == 0)
         ATS_TRY(ats_fail(err, ATS_E_SUITE,
@@ -141,9 +131,21 @@ static int64_t case_bytes(const ats_plan *plan)
     return plan->shape.n_heads * plan->shape.n_probes * width * 4 + rows * (d * 4 + 24) + 1024;
 }
 
+/* Every key of every diagnosed row: nine products with queries, and about 50 exponentials. */
+static double diagnosis_seconds(const ats_plan *plan)
+{
+    double rows = 0, seconds = 0;
+    for (int64_t s = 0; s < plan->selection.n_samples && plan->diagnoses; s++)
+        rows += (double)plan->selection.samples[s].sample->n_keys *
+                (double)plan->selection.samples[s].n_probes * (double)plan->shape.n_heads;
+    for (int64_t l = 0; l < plan->selection.n_layers; l++)
+        seconds += rows * (0.6e-6 + 9e-9 * (double)layer_at(plan, l)->d_qk);
+    return seconds;
+}
+
 /* Three costs in processor seconds, measured on the nightly suite: an element of a side row made,
- * a multiply of a logit or value sum with what belongs to it, a number recorded. Good to a factor
- * of about two. */
+ * a multiply of a logit or value sum with what belongs to it, a number recorded; and diagnoses.
+ * Good to a factor of about two. */
 static double estimate_seconds(const ats_plan *plan)
 {
     const double per_element = 12e-9, per_multiply = 0.15e-9, per_number = 60e-9;
@@ -154,7 +156,8 @@ static double estimate_seconds(const ats_plan *plan)
                     (double)(layer->d_qk + layer->d_v);
     }
     const double numbers = (double)plan->bytes_probe / 4;
-    return (elements * per_element + plan->share.flops / 2 * per_multiply + numbers * per_number) /
+    return (elements * per_element + plan->share.flops / 2 * per_multiply + numbers * per_number +
+            diagnosis_seconds(plan)) /
            (double)ats_threads();
 }
 

@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "engine/interrupt.h"
 #include "engine/run_private.h"
+#include "engine/sharpness.h"
 
 typedef struct run {
     const ats_plan *plan;
@@ -188,6 +189,32 @@ static void read_ahead(run *r, int64_t s, int64_t l)
     ats_tensors_ahead(r->tensors, want, n);
 }
 
+/* Why each base row is sharp; with the first batch, as the base's numbers are written then. */
+static ats_code diagnose(run *r, evaluation *work, const ats_sample *sample, const ats_pick *pick,
+                         ats_err *err)
+{
+    uint8_t *sinks = NULL;
+    ats_diagnosis *made = NULL;
+    ats_code rc;
+    ATS_TRY(ats_sharpness_sinks(&r->group, sample, &sinks, err));
+    ATS_TRY(ATS_NEW(&r->group, work->problem->n_rows, &made, err));
+    const ats_sharpness sharpness = {.problem = work->problem,
+                                     .pick = pick,
+                                     .sample = sample,
+                                     .sinks = sinks,
+                                     .seed = r->plan->suite->seed,
+                                     .arenas = r->workers};
+    ATS_TRY(ats_sharpness_rows(&sharpness, made, err));
+    work->diagnoses = made;
+out:
+    return rc;
+}
+
+static void reset_workers(run *r)
+{
+    for (int w = 0; w < ats_threads(); w++) ats_arena_reset(&r->workers[w]);
+}
+
 /* One key head: problem, edits, statistics. */
 static ats_code run_group(run *r, evaluation *work, const ats_group *group, case_state *cases,
                           ats_err *err)
@@ -200,9 +227,9 @@ static ats_code run_group(run *r, evaluation *work, const ats_group *group, case
     ats_problem problem;
     ats_code rc;
     ats_arena_reset(&r->group);
-    for (int w = 0; w < ats_threads(); w++) ats_arena_reset(&r->workers[w]);
     work->group = group;
     work->problem = &problem;
+    work->diagnoses = NULL;
     if (plan->by_head) ATS_TRY(load(r, group->kv_head, 1, work, err));
     const double t0 = ats_clock();
     ATS_TRY(head_w_o(r, layer, work, err));
@@ -212,6 +239,8 @@ static ats_code run_group(run *r, evaluation *work, const ats_group *group, case
     problem.memory = plan->workspace_limit;
     problem.account = &r->outcome->account;
     ATS_TRY(plan->backend->supports(&problem, err));
+    if (plan->diagnoses && work->first == 0) ATS_TRY(diagnose(r, work, chosen->sample, &pick, err));
+    reset_workers(r);
     ATS_TRY(ats_run_build(work, cases, &r->group, err));
     ATS_TRY(ats_run_share(work, &r->group, &r->outcome->share, err));
     const double t1 = ats_clock();

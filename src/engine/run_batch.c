@@ -139,6 +139,7 @@ static ats_code record_stats(void *ctx, int64_t variant, int worker, const ats_s
         .case_index = variant < 0 ? -1 : work->edit_of[job->first + variant],
         .head = work->group->place,
         .w_o = work->w_o,
+        .diagnoses = work->diagnoses,
         .d_model = capture->layers[plan->selection.layers[work->layer]].d_model,
         .readouts = plan->shape.n_readouts > 0 && work->w_o != NULL ? capture->readouts : NULL,
     };

@@ -35,8 +35,9 @@ typedef struct evaluation {
     ats_edit *edits;         /* [n_edits] those that run */
     int64_t *edit_of;        /* [n_edits] batch index of an edit */
     int64_t n_edits;
-    const float *const *w_o; /* [group->n_heads] or NULL */
-    double *measured;        /* [ats_threads()] seconds spent in the recorder */
+    const float *const *w_o;        /* [group->n_heads] or NULL */
+    const ats_diagnosis *diagnoses; /* [problem->n_rows] with the first batch, else NULL */
+    double *measured;               /* [ats_threads()] seconds spent in the recorder */
 } evaluation;
 
 /* Builds the edits of a batch in parallel; failures are kept beside them. */

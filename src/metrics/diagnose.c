@@ -236,14 +236,14 @@ static double predicted_variance(const diagnose_keys *keys, int64_t d)
 }
 
 ats_code ats_diagnose_row(const ats_problem *problem, int64_t row, const uint8_t *sinks,
-                          uint64_t seed, const char *name, ats_arena *arena, ats_diagnosis *out,
+                          const ats_diagnose_draw *draw, ats_arena *arena, ats_diagnosis *out,
                           ats_err *err)
 {
     ats_diagnosis made = {.top_key = -1, .label = ATS_CAUSE_UNDEFINED};
     diagnose_keys keys;
     double *work = NULL, entropy[1u << ATS_N_CAUSES];
     ats_code rc;
-    ATS_TRY(ats_diagnose_keys(problem, row, sinks, seed, name, arena, &keys, err));
+    ATS_TRY(ats_diagnose_keys(problem, row, sinks, draw, arena, &keys, err));
     ATS_TRY(ATS_NEW(arena, keys.n, &work, err));
     const diagnose_view plain = ats_diagnose_view(&keys);
     const diagnose_route base = ats_diagnose_route(&keys, &plain, work);

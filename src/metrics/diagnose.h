@@ -26,8 +26,9 @@ typedef enum ats_cause {
 
 #define ATS_DIAGNOSE_LEAD 2.5
 #define ATS_DIAGNOSE_LEAST 1.0
-#define ATS_DIAGNOSE_SPREAD 2.0 /* standard deviation of logits, nats, that is no low temperature  \
-                                 */
+#define ATS_DIAGNOSE_SPREAD                                                                        \
+    2.0 /* standard deviation of logits, nats, that is no low temperature                          \
+         */
 enum { ATS_DIAGNOSE_ROTATIONS = 8, ATS_DIAGNOSE_SINK_ROWS = 4 };
 
 typedef struct ats_diagnosis {
@@ -46,10 +47,17 @@ typedef struct ats_diagnosis {
     ats_cause label;
 } ats_diagnosis;
 
+/* Which random rotations a row gets: the same three give the same ones. */
+typedef struct ats_diagnose_draw {
+    uint64_t seed;
+    const char *name; /* of the sample */
+    int64_t number;   /* of the row in it, whatever else is selected */
+} ats_diagnose_draw;
+
 /* sinks: [n_keys] 1 for rows that hold attention by habit (the first rows, rows of role sink), or
- * NULL: the first ATS_DIAGNOSE_SINK_ROWS. The rotations belong to (seed, name, row). */
+ * NULL: the first ATS_DIAGNOSE_SINK_ROWS. */
 ATS_MUST_CHECK ats_code ats_diagnose_row(const ats_problem *problem, int64_t row,
-                                         const uint8_t *sinks, uint64_t seed, const char *name,
+                                         const uint8_t *sinks, const ats_diagnose_draw *draw,
                                          ats_arena *arena, ats_diagnosis *out, ats_err *err);
 /* The label of a set of shares. */
 ats_cause ats_diagnose_label(const double *share);

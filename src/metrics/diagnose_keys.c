@@ -42,7 +42,7 @@ typedef struct directions {
     double norm;
 } directions;
 
-static ats_code make_directions(const ats_problem *p, int64_t row, uint64_t seed, const char *name,
+static ats_code make_directions(const ats_problem *p, int64_t row, const ats_diagnose_draw *draw,
                                 ats_arena *arena, directions *out, ats_err *err)
 {
     const int64_t d = p->d_qk;
@@ -58,7 +58,7 @@ static ats_code make_directions(const ats_problem *p, int64_t row, uint64_t seed
     for (int64_t r = 0; r < ATS_DIAGNOSE_ROTATIONS; r++) {
         char purpose[48];
         snprintf(purpose, sizeof purpose, "diagnose rotation %lld", (long long)r);
-        ats_rng rng = ats_rng_stream(seed, name, "diagnose", 0, row, purpose);
+        ats_rng rng = ats_rng_stream(draw->seed, draw->name, "diagnose", 0, draw->number, purpose);
         turn(&p->contract.rope, q, d, &rng, out->vector + (r + 1) * d);
     }
     for (int64_t i = 0; norm > 0 && i < (1 + ATS_DIAGNOSE_ROTATIONS) * d; i++)
@@ -97,8 +97,9 @@ out:
     return rc;
 }
 
-ats_code ats_diagnose_keys(const ats_problem *p, int64_t row, const uint8_t *sinks, uint64_t seed,
-                           const char *name, ats_arena *arena, diagnose_keys *out, ats_err *err)
+ats_code ats_diagnose_keys(const ats_problem *p, int64_t row, const uint8_t *sinks,
+                           const ats_diagnose_draw *draw, ats_arena *arena, diagnose_keys *out,
+                           ats_err *err)
 {
     diagnose_keys keys = {.scale = p->contract.scale,
                           .softcap = p->contract.softcap,
@@ -109,7 +110,7 @@ ats_code ats_diagnose_keys(const ats_problem *p, int64_t row, const uint8_t *sin
     ats_code rc;
     ATS_TRY(allocate(p, arena, &keys, err));
     ATS_TRY(ATS_NEW(arena, p->d_qk, &k, err));
-    ATS_TRY(make_directions(p, row, seed, name, arena, &q, err));
+    ATS_TRY(make_directions(p, row, draw, arena, &q, err));
     keys.q_norm = q.norm;
     for (int64_t i = 0; i < p->n_keys; i++) {
         const int64_t at = keys.n;

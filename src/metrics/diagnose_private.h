@@ -16,7 +16,7 @@ typedef struct diagnose_keys {
 } diagnose_keys;
 
 ATS_MUST_CHECK ats_code ats_diagnose_keys(const ats_problem *problem, int64_t row,
-                                          const uint8_t *sinks, uint64_t seed, const char *name,
+                                          const uint8_t *sinks, const ats_diagnose_draw *draw,
                                           ats_arena *arena, diagnose_keys *out, ats_err *err);
 
 /* One way of computing the route: what is switched off and what replaces it. */

@@ -23,7 +23,8 @@ static const char *const head =
     "in\n"
     "none of the others) and `inserted` (rows that the base does not have; 0 in the base).\n"
     "With `detail: head` a cell is the mean over its defined probes, for `mass`, `retention`,\n"
-    "`null_mass` and `sink_mass` the geometric mean (the exponential of the mean logarithm); lists\n"
+    "`null_mass` and `sink_mass` the geometric mean (the exponential of the mean logarithm); "
+    "lists\n"
     "and integers are those of the probe `worst_probe`.\n";
 
 static const char *const tail =
@@ -86,6 +87,7 @@ ats_code ats_metrics_markdown(ats_arena *arena, const char **out, ats_err *err)
     static const ats_metric *const route[] = {ATS_ROUTE_METRICS(ATS_METRIC_POINTER)};
     static const ats_metric *const payload[] = {ATS_PAYLOAD_METRICS(ATS_METRIC_POINTER)};
     static const ats_metric *const threshold[] = {ATS_THRESHOLD_METRICS(ATS_METRIC_POINTER)};
+    static const ats_metric *const sharpness[] = {ATS_SHARPNESS_METRICS(ATS_METRIC_POINTER)};
 #undef ATS_METRIC_POINTER
     enum { ROOM = 1 << 16 };
     char *text = NULL;
@@ -98,6 +100,8 @@ ats_code ats_metrics_markdown(ats_arena *arena, const char **out, ats_err *err)
     write_table(f, "Payload", payload, sizeof payload / sizeof *payload);
     write_table(f, "Dose law, thresholds, weight against contribution", threshold,
                 sizeof threshold / sizeof *threshold);
+    write_table(f, "Why the base's route is sharp (with `metrics: {sharpness: true}`)", sharpness,
+                sizeof sharpness / sizeof *sharpness);
     fputs(tail, f);
     if (fclose(f) != 0) return ats_fail(err, ATS_E_INTERNAL, "the metrics page outgrew its buffer");
     *out = text;

@@ -8,6 +8,7 @@
 
 #include "base/arena.h"
 #include "kernels/backend.h"
+#include "metrics/diagnose.h"
 
 typedef enum ats_metric_shape {
     ATS_SHAPE_SCALAR,  /* [head, probe] */
@@ -21,7 +22,8 @@ typedef enum ats_metric_shape {
 typedef enum ats_metric_needs {
     ATS_NEEDS_NOTHING,
     ATS_NEEDS_W_O,
-    ATS_NEEDS_READOUT
+    ATS_NEEDS_READOUT,
+    ATS_NEEDS_DIAGNOSIS /* as dear as many variants: written where the suite asks for it alone */
 } ats_metric_needs;
 
 /* What one cell is computed from. Regions: the first n_spans are the `span` axis. */
@@ -38,8 +40,9 @@ typedef struct ats_cell {
     const float *readout; /* [d_model] this readout's direction, or NULL */
     /* The same two folded to the head's value space, so that a residual-stream norm costs d_v^2 and
      * not d_v d_model (metrics/fold.h); NULL: computed from w_o and readout each time. */
-    const double *gram;        /* [d_v, d_v] W_O W_O^T */
-    const double *readout_row; /* [d_v] W_O r */
+    const double *gram;             /* [d_v, d_v] W_O W_O^T */
+    const double *readout_row;      /* [d_v] W_O r */
+    const ats_diagnosis *diagnoses; /* [n_rows] of the base, or NULL */
 } ats_cell;
 
 #define ATS_SPAN_INSERTED (-1)
@@ -61,8 +64,9 @@ typedef struct ats_metric {
     bool base_only;
     bool integer; /* stored as int32/int64, -1 pads (top_index and the like); else float32 */
     double (*value)(const ats_cell *cell);
-    int32_t fill;  /* integer: undefined and padding, -1 or ATS_INTEGER_UNDEFINED */
-    bool log_mean; /* a mass: averaged over probes in its logarithm */
+    int32_t fill;              /* integer: undefined and padding, -1 or ATS_INTEGER_UNDEFINED */
+    bool log_mean;             /* a mass: averaged over probes in its logarithm */
+    const char *flag_meanings; /* integer codes 0, 1, ...: a word for each; NULL: no codes */
 } ats_metric;
 
 const ats_metric *const *ats_metrics(int64_t *count);

@@ -308,7 +308,8 @@ ats_code ats_record(ats_recorder *recorder, const ats_record_place *place,
                           .base = &base->route,
                           .route = &stats->route,
                           .pair = is_base || stats->pair.tv == NULL ? NULL : &stats->pair,
-                          .d_model = place->d_model};
+                          .d_model = place->d_model,
+                          .diagnoses = place->diagnoses};
     ATS_ASSERT(is_base || rec.cell.pair != NULL);
     rec.n_heads = problem->n_rows / problem->n_probes;
     for (int64_t head = 0; head < rec.n_heads; head++) {

@@ -49,7 +49,8 @@ typedef struct ats_record_place {
     const int64_t *head;     /* [heads of the problem] index on the head axis */
     const float *const *w_o; /* [heads of the problem] [d_v, d_model], or NULL */
     int64_t d_model;
-    const float *readouts; /* [n_readouts, d_model] or NULL */
+    const float *readouts;          /* [n_readouts, d_model] or NULL */
+    const ats_diagnosis *diagnoses; /* [rows of the problem], for the base; NULL: not made */
 } ats_record_place;
 
 /* All rows of one variant (or the base: stats == base). A head's base comes before its variants:

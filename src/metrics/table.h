@@ -1,5 +1,5 @@
 /* The list of metrics, in the order of docs/metrics.md. Adding one: a descriptor in
- * route_metrics.c, payload_metrics.c or threshold_metrics.c, and a line here. Private to metrics/. */
+ * a *_metrics.c file, and a line here. Private to metrics/. */
 #ifndef ATS_METRICS_TABLE_H
 #define ATS_METRICS_TABLE_H
 
@@ -66,10 +66,19 @@
     X(norm_capture_multiple)                                                                       \
     X(contribution_overlap)
 
+#define ATS_SHARPNESS_METRICS(X)                                                                   \
+    X(sharpness_alignment)                                                                         \
+    X(sharpness_norm)                                                                              \
+    X(sharpness_scale)                                                                             \
+    X(sharpness_temperature)                                                                       \
+    X(sharpness_mask_or_sink)                                                                      \
+    X(sharpness_label)
+
 #define ATS_METRIC_DECLARE(name) extern const ats_metric ats_metric_##name;
 ATS_ROUTE_METRICS(ATS_METRIC_DECLARE)
 ATS_PAYLOAD_METRICS(ATS_METRIC_DECLARE)
 ATS_THRESHOLD_METRICS(ATS_METRIC_DECLARE)
+ATS_SHARPNESS_METRICS(ATS_METRIC_DECLARE)
 #undef ATS_METRIC_DECLARE
 
 #endif

@@ -42,6 +42,20 @@ static ats_code make_variable(const ats_results *results, const char *name,
     return ats_h5_put_array(&results->file, name, "_FillValue", type, 1, fill, err);
 }
 
+/* CF's words for the codes 0, 1, ... of an integer variable. */
+static ats_code put_codes(const ats_results *results, const char *name, const char *meanings,
+                          ats_err *err)
+{
+    int32_t values[16], count = 1;
+    for (const char *c = meanings; *c != '\0'; c++) count += *c == ' ';
+    ATS_ASSERT(count <= (int32_t)(sizeof values / sizeof *values));
+    for (int32_t i = 0; i < count; i++) values[i] = i;
+    ats_code rc =
+        ats_h5_put_array(&results->file, name, "flag_values", ATS_H5_I32, count, values, err);
+    return rc == ATS_OK ? ats_h5_put_text(&results->file, name, "flag_meanings", meanings, err)
+                        : rc;
+}
+
 static ats_code make_metric(ats_results *results, const ats_metric *metric, bool base,
                             ats_results_variable *variable, ats_err *err)
 {
@@ -58,8 +72,9 @@ static ats_code make_metric(ats_results *results, const ats_metric *metric, bool
                           &variable->dataset, err));
     variable->cell = 1;
     for (int i = 2; i < dims.rank; i++) variable->cell *= dims.extent[i];
-    rc = ats_results_describe(results, &variable->dataset, &dims, metric->unit, long_name,
-                              metric->definition, err);
+    ATS_TRY(ats_results_describe(results, &variable->dataset, &dims, metric->unit, long_name,
+                                 metric->definition, err));
+    if (metric->flag_meanings != NULL) rc = put_codes(results, name, metric->flag_meanings, err);
 out:
     return rc;
 }

@@ -87,6 +87,12 @@ static const char *nearest_metric(const char *name)
 static void refuse_metric(ats_reader *reader, const ats_node *node, const char *name)
 {
     const char *near = nearest_metric(name);
+    const ats_metric *known = ats_metric_find(name);
+    if (known != NULL && known->base_only) {
+        ats_issue_at(reader->issues, node, "E-metric",
+                     "'%.60s' is a number of the base alone: write 'base_%.60s'", name, name);
+        return;
+    }
     ats_issue_at(reader->issues, node, "E-metric", "there is no metric '%.60s'%s%s%s", name,
                  near != NULL ? "; did you mean '" : "; docs/metrics.md lists them",
                  near != NULL ? near : "", near != NULL ? "'?" : "");
@@ -114,6 +120,10 @@ static void check_axes(ats_reader *reader, const ats_gate_draft *draft, const at
                      "%s is a list in every cell, and a gate judges one number; take a metric with "
                      "a single value, a span or a part",
                      gate->metric);
+    else if (metric->flag_meanings != NULL)
+        ats_issue_at(reader->issues, node, "E-metric",
+                     "%s is a code (%s), and a gate judges a number; take a metric with a value",
+                     gate->metric, metric->flag_meanings);
     else if (span && gate->span == NULL)
         ats_issue_at(reader->issues, node, "E-missing-key",
                      "%s has a value for every span; say which with 'span:'", gate->metric);
@@ -167,15 +177,25 @@ static void check_keep(ats_reader *reader, const ats_draft *draft)
     }
 }
 
+bool ats_suite_keeps(const ats_suite *suite, const ats_metric *metric)
+{
+    if (metric->needs == ATS_NEEDS_DIAGNOSIS && (suite->sharpness || suite->keep_all))
+        return suite->sharpness;
+    if (suite->keep_all) return true;
+    for (int64_t i = 0; i < suite->keep.count; i++)
+        if (strcmp(suite->keep.items[i], metric->name) == 0) return true;
+    return false;
+}
+
 /* A gate on a variable that `metrics` leaves out could not be judged. */
 static void check_kept(ats_reader *reader, const ats_draft *draft, const ats_gate_draft *gate,
                        const ats_metric *metric)
 {
-    if (draft->suite.keep_all) return;
-    for (int64_t i = 0; i < draft->suite.keep.count; i++)
-        if (strcmp(draft->suite.keep.items[i], metric->name) == 0) return;
+    if (ats_suite_keeps(&draft->suite, metric)) return;
     ats_issue_at(reader->issues, field_node(gate, "metric"), "E-metric",
-                 "%s is not among the metrics that are kept; add it to metrics.keep",
+                 metric->needs == ATS_NEEDS_DIAGNOSIS
+                     ? "%s is written with `metrics: {sharpness: true}` alone"
+                     : "%s is not among the metrics that are kept; add it to metrics.keep",
                  gate->gate.metric);
 }
 

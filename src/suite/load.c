@@ -29,7 +29,8 @@ static ats_code drop_contributions(ats_reader *reader, ats_draft *draft)
     const char **items = NULL;
     ATS_TRY(ATS_NEW(reader->arena, count, &items, reader->err));
     for (int64_t i = 0; i < count; i++) {
-        const bool wanted = strstr(metrics[i]->name, "contribution") == NULL &&
+        const bool wanted = metrics[i]->needs != ATS_NEEDS_DIAGNOSIS &&
+                            strstr(metrics[i]->name, "contribution") == NULL &&
                             strcmp(metrics[i]->name, "cancellation") != 0;
         if (wanted) items[kept++] = metrics[i]->name;
     }

@@ -7,6 +7,7 @@
 #define ATS_SUITE_SUITE_H
 
 #include "base/arena.h"
+#include "metrics/metric.h"
 #include "metrics/reduce.h"
 #include "perturb/family.h"
 #include "yaml/scalar.h" /* ats_strings */
@@ -95,6 +96,7 @@ typedef struct ats_suite {
     ats_strings keep; /* metric names; when not keep_all */
     int64_t top_k;
     bool vectors;
+    bool sharpness;          /* diagnose every base row too */
     const char *residual;    /* auto | on | off */
     const char *detail;      /* probe | head | NULL: not said */
     const char *compression; /* zstd | deflate | none */
@@ -119,6 +121,9 @@ ATS_MUST_CHECK ats_code ats_suite_schema(ats_arena *arena, const char **out, ats
 
 /* Reference of every field and family parameter, Markdown, as text in the arena. */
 ATS_MUST_CHECK ats_code ats_suite_reference(ats_arena *arena, const char **out, ats_err *err);
+
+/* Is the metric (or its base twin) among those that the suite wants written? */
+bool ats_suite_keeps(const ats_suite *suite, const ats_metric *metric);
 
 /* Does a case pass a gate's filter? */
 bool ats_gate_matches(const ats_suite *suite, const ats_gate *gate, const ats_variant *variant);

@@ -103,6 +103,62 @@ static void labels_do_not_hang_on_the_rotations(void **state)
     ats_capture_close(capture);
 }
 
+static double number(const ats_result_variable *v, const ats_diagnose_row_report *row)
+{
+    assert_int_equal(v->rank, 4);
+    return v->values[((row->sample * v->extent[1] + row->layer) * v->extent[2] + row->head) *
+                         v->extent[3] +
+                     row->probe];
+}
+
+/* The variables of a result are what `diagnose` says with the suite's seed, to the bit, also when
+ * other probes are evaluated beside those that it looks at. */
+static void a_result_holds_the_same_answer(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"base_sharpness_alignment",    "base_sharpness_norm",
+                                        "base_sharpness_scale",        "base_sharpness_temperature",
+                                        "base_sharpness_mask_or_sink", "base_sharpness_label"};
+    char path[64], text[512];
+    ats_suite *suite = NULL;
+    ats_plan *plan = NULL;
+    ats_outcome outcome;
+    ats_result_file *file = NULL;
+    ats_result_variable v[6];
+    ats_err err = {.code = ATS_OK};
+    snprintf(path, sizeof path, "/tmp/attnstress-sharpness-%d.h5", (int)getpid());
+    snprintf(text, sizeof text,
+             "suite: d\nversion: 1\nseed: 9\ncaptures: [%s]\nselect: {probes: all}\n"
+             "perturbations: [{kind: temperature, tau: 2}]\nmetrics: {sharpness: true}\n",
+             capture_path);
+    assert_ok(ats_suite_parse("suite.yaml", text, NULL, 0, &suite, &err), &err);
+    const ats_plan_options options = {.backend = "cpu"};
+    assert_ok(ats_plan_make(suite, &options, &plan, &err), &err);
+    assert_ok(ats_run(plan, path, &outcome, &err), &err);
+    assert_ok(ats_result_open(path, &file, &err), &err);
+    for (int i = 0; i < 6; i++) assert_ok(ats_result_read(file, names[i], &v[i], &err), &err);
+    ats_capture *capture = open_capture();
+    ats_diagnose_report report = diagnose(capture, 9);
+    int64_t labels = 0;
+    for (int64_t i = 0; i < report.n_rows; i++) {
+        const ats_diagnose_row_report *row = &report.rows[i];
+        assert_int_equal(row->probe, 2); /* two questions come before the answer */
+        for (int c = 0; c < ATS_N_CAUSES; c++)
+            assert_true((float)number(&v[c], row) == (float)row->d.share[c]);
+        assert_int_equal((int)number(&v[5], row), row->d.label);
+        labels |= 1 << row->d.label;
+    }
+    assert_true(__builtin_popcountll((unsigned long long)labels) >= 3);
+    for (int i = 0; i < 6; i++) free(v[i].values);
+    ats_diagnose_fini(&report);
+    ats_capture_close(capture);
+    ats_result_close(file);
+    ats_outcome_fini(&outcome);
+    ats_plan_free(plan);
+    ats_suite_free(suite);
+    unlink(path);
+}
+
 static void probes_that_nobody_has_are_named(void **state)
 {
     (void)state;
@@ -120,6 +176,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_agree_with_a_run),
         cmocka_unit_test(labels_do_not_hang_on_the_rotations),
+        cmocka_unit_test(a_result_holds_the_same_answer),
         cmocka_unit_test(probes_that_nobody_has_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

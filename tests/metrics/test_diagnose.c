@@ -157,7 +157,8 @@ static ats_diagnosis diagnose(int seed)
     ats_err err = {.code = ATS_OK};
     char name[16];
     snprintf(name, sizeof name, "head %d", seed);
-    assert_ok(ats_diagnose_row(&h.problem, 0, NULL, 1, name, &arena, &out, &err), &err);
+    const ats_diagnose_draw draw = {.seed = 1, .name = name};
+    assert_ok(ats_diagnose_row(&h.problem, 0, NULL, &draw, &arena, &out, &err), &err);
     ats_arena_fini(&arena);
     return out;
 }

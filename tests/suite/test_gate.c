@@ -95,6 +95,41 @@ static void names_and_kept_metrics_are_checked(void **state)
     assert_says(err.text, "tv is not among the metrics that are kept", "did you mean 'entropy'?");
 }
 
+/* A diagnosis costs as much as many variants: nobody gets it who did not ask for it. */
+static void sharpness_is_asked_for(void **state)
+{
+    (void)state;
+    const char *gate = "{name: g, metric: base_sharpness_norm, max: 9}";
+    const ats_metric *norm = ats_metric_find("sharpness_norm");
+    refused("{name: g, metric: sharpness_norm, max: 9}", "of the base alone",
+            "'base_sharpness_norm'");
+    refused(gate, "sharpness_norm is written with", "sharpness: true");
+    refused("{name: g, metric: base_sharpness_label, max: 3}", "sharpness_label is a code",
+            "diffuse");
+    ats_suite *s = must_load(GATED "  - {name: g, metric: base_sharpness_norm, max: 9}\n"
+                                   "metrics: {sharpness: true, keep: [tv]}\n");
+    assert_true(ats_suite_keeps(s, norm));
+    assert_false(ats_suite_keeps(s, ats_metric_find("js")));
+    ats_suite_free(s);
+    static const struct {
+        const char *metrics;
+        bool kept;
+    } all[] = {{"{}", false},
+               {"{keep: [tv]}", false},
+               {"{contributions: off}", false},
+               {"{keep: [tv, sharpness_norm]}", true},
+               {"{sharpness: true}", true},
+               {"{contributions: off, sharpness: true}", true}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char text[600];
+        snprintf(text, sizeof text, GATED "  - {name: g, metric: tv, max: 9}\nmetrics: %s\n",
+                 all[i].metrics);
+        s = must_load(text);
+        assert_true(ats_suite_keeps(s, norm) == all[i].kept);
+        ats_suite_free(s);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -102,6 +137,7 @@ int main(void)
         cmocka_unit_test(a_gate_that_judges_nothing_is_an_error),
         cmocka_unit_test(metrics_and_their_axes_are_checked),
         cmocka_unit_test(names_and_kept_metrics_are_checked),
+        cmocka_unit_test(sharpness_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
