@@ -33,7 +33,7 @@ ats_code ats_bench_add(ats_bench *bench, const ats_bench_row *row, ats_err *err)
 
 const char *ats_bench_verdict(const ats_bench_row *row)
 {
-    if (isnan(row->must)) return "";
+    if (isnan(row->must) || isnan(row->value)) return "";
     if (row->at_most ? row->value <= row->goal : row->value >= row->goal) return "goal";
     if (row->at_most ? row->value <= row->must : row->value >= row->must) return "must";
     return "missed";

@@ -15,7 +15,7 @@ typedef struct ats_bench_row {
     const char *key;   /* stable name */
     const char *group; /* "machine", "bars", "scaling" */
     char what[96];
-    double value;
+    double value; /* NaN: not measured, the note says why */
     const char *unit;  /* "x", "%", "GB/s", "GFLOP/s", "ms" */
     double must, goal; /* NaN: no bar */
     bool at_most;      /* the smaller the better */
@@ -31,13 +31,14 @@ typedef struct ats_bench {
     ats_bench_row *rows;
     /* Ceilings with all threads, set by ats_bench_machine. */
     double flops, bandwidth; /* FLOP/s of fp32 multiply-add; bytes/s read from memory */
+    double matrix_flops;     /* FLOP/s of bfloat16 tiles; 0 without matrix units */
 } ats_bench;
 
 void ats_bench_init(ats_bench *bench, bool quick);
 void ats_bench_fini(ats_bench *bench);
 /* Adds a copy of the row; `what` and `note` are cut where they are too long. */
 ATS_MUST_CHECK ats_code ats_bench_add(ats_bench *bench, const ats_bench_row *row, ats_err *err);
-/* "goal", "must", "missed", or "" for a row without a bar. */
+/* "goal", "must", "missed", or "" for a row without a bar or without a value. */
 const char *ats_bench_verdict(const ats_bench_row *row);
 
 /* One thing to be timed. */

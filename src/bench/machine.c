@@ -1,4 +1,4 @@
-/* The machine's ceilings: multiply-adds from registers, and reading memory. */
+/* The machine's ceilings: multiply-adds from registers, matrix units, and reading memory. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/parallel.h"
 #include "bench/bench.h"
+#include "kernels/cpu_matrix.h"
 #include "kernels/cpu_ops.h"
 
 typedef struct ceiling {
@@ -36,6 +37,21 @@ static ats_code read_item(void *ctx, int64_t item, int worker, ats_err *err)
     return ATS_OK;
 }
 
+static ats_code burn_matrix_item(void *ctx, int64_t item, int worker, ats_err *err)
+{
+    (void)worker;
+    (void)err;
+    const ceiling *c = ctx;
+    c->out[item] = c->ops->matrix->burn(BURN_STEPS);
+    return ATS_OK;
+}
+
+static ats_code burn_matrix(void *ctx, ats_err *err)
+{
+    const ceiling *c = ctx;
+    return ats_parallel_for(c->items, burn_matrix_item, ctx, err);
+}
+
 static ats_code burn(void *ctx, ats_err *err)
 {
     const ceiling *c = ctx;
@@ -46,6 +62,39 @@ static ats_code read_all(void *ctx, ats_err *err)
 {
     const ceiling *c = ctx;
     return ats_parallel_for(c->items, read_item, ctx, err);
+}
+
+/* Why there are no matrix units to measure. */
+static const char *no_matrix(void)
+{
+    const char *missing = ats_cpu_matrix_missing();
+    return missing != NULL ? missing : "ATTNSTRESS_CPU names another level";
+}
+
+static ats_code add_matrix(ats_bench *bench, ceiling *c, int threads, ats_err *err)
+{
+    ats_bench_row row = {.key = "amx_peak",
+                         .group = "machine",
+                         .value = (double)NAN,
+                         .unit = "GFLOP/s",
+                         .must = (double)NAN,
+                         .goal = (double)NAN};
+    snprintf(row.what, sizeof row.what, "AMX bfloat16 peak, %d thread%s", threads,
+             threads > 1 ? "s" : "");
+    bench->matrix_flops = 0;
+    if (c->ops->matrix != NULL) {
+        ats_bench_timed thing = {burn_matrix, c, 0};
+        c->items = 16 * threads;
+        const ats_code rc = ats_bench_time(bench, &thing, 1, err);
+        if (rc != ATS_OK) return rc;
+        bench->matrix_flops =
+            (double)c->items * BURN_STEPS * c->ops->matrix->burn_flops / thing.best;
+        row.value = bench->matrix_flops / 1e9;
+        snprintf(row.note, sizeof row.note, "four sums of 16 x 16, tiles loaded once");
+    } else {
+        snprintf(row.note, sizeof row.note, "not measured: %s", no_matrix());
+    }
+    return ats_bench_add(bench, &row, err);
 }
 
 static ats_code add_rows(ats_bench *bench, const ceiling *c, int threads, double flops,
@@ -95,6 +144,7 @@ ats_code ats_bench_machine(ats_bench *bench, ats_err *err)
         ATS_TRY(ats_bench_time(bench, &things[1], 1, err));
         const double rate = (double)bytes / things[1].best;
         ATS_TRY(add_rows(bench, &c, threads, flops, rate, err));
+        ATS_TRY(add_matrix(bench, &c, threads, err));
         bench->flops = flops;
         bench->bandwidth = rate;
     }

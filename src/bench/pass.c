@@ -7,6 +7,7 @@
 #include "base/parallel.h"
 #include "bench/bench.h"
 #include "bench/plain.h"
+#include "kernels/cpu_matrix.h"
 
 typedef struct pass {
     const ats_backend *cpu;
@@ -81,6 +82,45 @@ out:
     return rc;
 }
 
+/* The pass by matrix units against the fp32 pass of the same shape. Both read values of their own
+ * type; only bfloat16 goes through matrix units. */
+static ats_code matrix(ats_bench *bench, ats_arena *arena, ats_err *err)
+{
+    ats_bench_shape shape = {bench->quick ? 8192 : 32768, 8, 64, 128, ATS_F32};
+    ats_bench_row row = {.key = "amx_pass",
+                         .group = "bars",
+                         .what = "AMX pass of bfloat16 over the fp32 pass, 512 rows",
+                         .value = (double)NAN,
+                         .unit = "x",
+                         .must = 3,
+                         .goal = 5};
+    const ats_cpu_ops *ops = NULL;
+    pass full = {0}, half = {0};
+    ats_code rc;
+    ATS_TRY(ats_cpu_ops_find(&ops, err));
+    if (ops->matrix == NULL) {
+        const char *missing = ats_cpu_matrix_missing();
+        snprintf(row.note, sizeof row.note, "not measured: %s",
+                 missing != NULL ? missing : "ATTNSTRESS_CPU names another level");
+        ATS_TRY(ats_bench_add(bench, &row, err));
+        goto out;
+    }
+    ATS_TRY(make(arena, &shape, &full, err));
+    shape.dtype = ATS_BF16;
+    ATS_TRY(make(arena, &shape, &half, err));
+    ats_bench_timed things[] = {{run, &full, 0}, {run, &half, 0}};
+    ATS_TRY(ats_bench_time(bench, things, 2, err));
+    const double flops = flops_of(&half.problem) / things[1].best;
+    row.value = things[0].best / things[1].best;
+    snprintf(
+        row.note, sizeof row.note,
+        "fp32 %.1f ms, bfloat16 %.1f ms: %.1f GFLOP/s, %.0f %% of the AMX peak before splitting",
+        1e3 * things[0].best, 1e3 * things[1].best, flops / 1e9, 100 * flops / bench->matrix_flops);
+    ATS_TRY(ats_bench_add(bench, &row, err));
+out:
+    return rc;
+}
+
 static ats_code probe(ats_bench *bench, ats_arena *arena, ats_dtype dtype, int64_t rows,
                       const char *key, ats_err *err)
 {
@@ -107,7 +147,9 @@ ats_code ats_bench_pass(ats_bench *bench, ats_err *err)
 {
     ats_arena arena;
     ats_arena_init(&arena, false);
-    const ats_code rc = wide(bench, &arena, err);
+    ats_code rc = wide(bench, &arena, err);
+    ats_arena_reset(&arena);
+    if (rc == ATS_OK) rc = matrix(bench, &arena, err);
     ats_arena_fini(&arena);
     return rc;
 }

@@ -63,8 +63,10 @@ static void print_row(const ats_bench_row *row)
                         : strcmp(verdict, "must") == 0   ? "yellow"
                         : strcmp(verdict, "missed") == 0 ? "red"
                                                          : "off";
-    printf("%-60s %9.4g %-8s %s%-7s%s %s\n", row->what, row->value, row->unit, ats_style(style),
-           verdict, ats_style("off"), bar);
+    char value[32] = "-";
+    if (!isnan(row->value)) snprintf(value, sizeof value, "%.4g", row->value);
+    printf("%-60s %9s %-8s %s%-7s%s %s\n", row->what, value, row->unit, ats_style(style), verdict,
+           ats_style("off"), bar);
     if (row->note[0] != '\0') printf("    %s%s%s\n", ats_style("dim"), row->note, ats_style("off"));
 }
 

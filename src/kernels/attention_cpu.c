@@ -48,7 +48,9 @@ static size_t bytes_of(const ats_problem *problem, int64_t at_work)
     ats_cpu_tiles tiles;
     ats_cpu_worker worker;
     size_t bytes = SIZE_MAX;
-    const ats_cpu_needs needs = {.ops = &ats_cpu_ops_portable, .logits = at_work > 0};
+    const ats_cpu_ops *ops = &ats_cpu_ops_portable;
+    if (ats_cpu_ops_find(&ops, NULL) != ATS_OK) return SIZE_MAX;
+    const ats_cpu_needs needs = {.ops = ops, .logits = at_work > 0};
     ats_arena_init(&arena, true);
     ats_arena_init(&small, false);
     if (ats_cpu_tiles_layout(&arena, &small, problem, &needs, &tiles, NULL) != ATS_OK) goto out;

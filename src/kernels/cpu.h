@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "kernels/backend.h"
+#include "kernels/cpu_matrix.h"
 #include "kernels/cpu_ops.h"
 #include "kernels/range.h"
 #include "kernels/state.h"
@@ -52,8 +53,10 @@ typedef struct ats_cpu_base {
     int64_t first_row;       /* of the tile in the whole */
     const ats_cpu_ops *ops;  /* for rows in lanes */
     const ats_cpu_ops *wide; /* for values in columns: the same, or one of wider vectors */
-    bool few;                /* ATS_CPU_FEW lanes */
-    int64_t lanes, width;    /* n_rows and d_v rounded up to 16 */
+    /* For bfloat16 keys, and for values; NULL: vectors do it. */
+    const ats_cpu_matrix *key_matrix, *value_matrix;
+    bool few;             /* ATS_CPU_FEW lanes */
+    int64_t lanes, width; /* n_rows and d_v rounded up to 16 */
     ats_key_tree tree;
     int64_t origin;    /* position that relative positions count from */
     float *slope;      /* [lanes] ALiBi slopes, 0 in the padding; NULL: none */
@@ -88,10 +91,12 @@ typedef struct ats_cpu_tiles {
 
 /* Queries as they look at keys moved by some delta. */
 typedef struct ats_cpu_view {
-    int64_t turn;      /* query_delta - delta */
-    const float *q;    /* [d_qk, lanes] rotated by turn, transposed */
-    const float *rows; /* [rows, d_qk] the same by rows, ATS_CPU_FEW of them at least */
-    const float *q_at; /* [lanes] relative positions, moved by turn */
+    int64_t turn;           /* query_delta - delta */
+    const float *q;         /* [d_qk, lanes] rotated by turn, transposed */
+    const float *rows;      /* [rows, d_qk] the same by rows, ATS_CPU_FEW of them at least */
+    const float *q_at;      /* [lanes] relative positions, moved by turn */
+    const uint16_t *packed; /* for key_matrix, without the scale that q and rows may hold */
+    int terms;
 } ats_cpu_view;
 
 enum { ATS_CPU_VIEWS = 4 };
@@ -156,8 +161,12 @@ typedef struct ats_cpu_worker {
     float *k_panel;                     /* [leaf, d_qk] */
     float *v_panel, *w_panel, *d_panel; /* [leaf, width] base, variant, difference */
     float *p;                           /* [leaf, lanes] */
-    float *sums;                        /* [max(5 lanes, leaf)] */
-    int64_t *low, *high;                /* [lanes] bounds, of: */
+    /* For matrix units, NULL without: keys that do not fill tiles, packed weights, and the packed
+     * values of the leaves of a group, by the last bits of their number. */
+    uint16_t *key_words, *weight_words, *value_words[1 << ATS_CPU_GROUP];
+    int64_t packed_leaf[1 << ATS_CPU_GROUP]; /* 1 + the leaf there, or 0 */
+    float *sums;                             /* [max(5 lanes, leaf)] */
+    int64_t *low, *high;                     /* [lanes] bounds, of: */
     const ats_cpu_base *bounds_of;
     int64_t bounds_query, bounds_delta;
     ats_stats stats;
@@ -250,11 +259,11 @@ ATS_MUST_CHECK ats_code ats_cpu_state_new(ats_arena *arena, const ats_cpu_base *
                                           ats_cpu_state *out, ats_err *err);
 /* State of a leaf of the base; values NULL: the stored ones, which are all finite. False where some
  * z is not finite. */
-bool ats_cpu_leaf_fill(const ats_cpu_base *base, ats_cpu_worker *worker, ats_range keys,
+bool ats_cpu_leaf_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t leaf,
                        const float *z, const float *values, const ats_cpu_state *out);
-/* State of any keys. */
-bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
-                        const float *z, const float *values, const float *v_norm,
+/* State of any keys; leaf: the one that they are, all of it with its stored values, else -1. */
+bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t leaf,
+                        int64_t keys, const float *z, const float *values, const float *v_norm,
                         const float *log_norm, const ats_cpu_state *out);
 /* What an evaluation will ask of its tiles. */
 typedef struct ats_cpu_needs {

@@ -74,13 +74,33 @@ static bool fill_sums(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t 
     return finite;
 }
 
-bool ats_cpu_leaf_fill(const ats_cpu_base *base, ats_cpu_worker *worker, ats_range keys,
+/* Sums of the stored values of a leaf with the weights in worker->p, by matrix units. */
+static void mix_leaf(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t leaf, float *o)
+{
+    const ats_problem *p = base->problem;
+    const ats_range keys = base->tree.leaves[leaf];
+    const int64_t count = keys.stop - keys.start, slot = leaf % (1 << ATS_CPU_GROUP);
+    uint16_t *packed = worker->value_words[slot];
+    if (worker->packed_leaf[slot] != leaf + 1)
+        base->value_matrix->pack_values(count, p->d_v, (const uint16_t *)p->v + keys.start * p->d_v,
+                                        packed);
+    worker->packed_leaf[slot] = leaf + 1;
+    base->value_matrix->mix(count, p->n_rows, base->lanes, base->width, worker->p, packed,
+                            worker->weight_words, o);
+}
+
+bool ats_cpu_leaf_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t leaf,
                        const float *z, const float *values, const ats_cpu_state *out)
 {
     const ats_problem *p = base->problem;
+    const ats_range keys = base->tree.leaves[leaf];
     const int64_t count = keys.stop - keys.start;
     const bool finite = fill_sums(base, worker, count, z, base->v_norm + keys.start,
                                   base->log_norm + keys.start, out);
+    if (values == NULL && base->value_matrix != NULL) {
+        mix_leaf(base, worker, leaf, out->o);
+        return finite;
+    }
     if (values == NULL) {
         if (base->wide->mix(count, p->n_rows, base->width, p->v_dtype, p->v, keys.start, worker->p,
                             out->o, &worker->keys_ahead))
@@ -93,8 +113,8 @@ bool ats_cpu_leaf_fill(const ats_cpu_base *base, ats_cpu_worker *worker, ats_ran
     return finite;
 }
 
-bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t keys,
-                        const float *z, const float *values, const float *v_norm,
+bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t leaf,
+                        int64_t keys, const float *z, const float *values, const float *v_norm,
                         const float *log_norm, const ats_cpu_state *out)
 {
     const ats_cpu_pieces *pieces = worker->pieces;
@@ -108,6 +128,10 @@ bool ats_cpu_state_fill(const ats_cpu_base *base, ats_cpu_worker *worker, int64_
         return true;
     }
     const bool finite = fill_sums(base, worker, keys, z, v_norm, log_norm, out);
+    if (leaf >= 0 && base->value_matrix != NULL && !base->leaf_bad[leaf]) {
+        mix_leaf(base, worker, leaf, out->o);
+        return finite;
+    }
     base->wide->gemm(base->problem->n_rows, base->width, keys, worker->p, 1, base->lanes, values,
                      base->width, out->o, base->width);
     return finite;
@@ -278,11 +302,15 @@ static ats_code tile_layout(ats_arena *arena, const ats_problem *whole, int64_t 
 {
     ats_code rc;
     const bool few = !needs->wide && whole->n_rows <= ATS_CPU_FEW;
+    const bool stored_width = whole->d_v % ATS_CPU_LANES == 0;
+    const ats_cpu_matrix *matrix = few || needs->wide ? NULL : needs->ops->matrix;
     ats_cpu_base base = {.problem = out->problem,
                          .whole = whole,
                          .first_row = first,
                          .ops = few && needs->ops->narrow != NULL ? needs->ops->narrow : needs->ops,
                          .wide = needs->ops,
+                         .key_matrix = whole->k_dtype == ATS_BF16 ? matrix : NULL,
+                         .value_matrix = stored_width && whole->v_dtype == ATS_BF16 ? matrix : NULL,
                          .few = few,
                          .lanes = round_up(out->problem->n_rows, few ? ATS_CPU_FEW : ATS_CPU_LANES),
                          .width = round_up(whole->d_v, ATS_CPU_LANES),
@@ -338,6 +366,21 @@ ats_code ats_cpu_tiles_layout(ats_arena *arena, ats_arena *small, const ats_prob
     *out = tiles;
 out:
     ats_arena_fini(&room);
+    return rc;
+}
+
+static ats_code matrix_rooms(ats_arena *arena, const ats_cpu_base *base, ats_cpu_worker *out,
+                             ats_err *err)
+{
+    const int64_t leaf = base->tree.leaf, d = ats_matrix_blocks(base->problem->d_qk);
+    ats_code rc = ATS_OK;
+    if (base->key_matrix != NULL)
+        ATS_TRY(ATS_NEW(arena, ATS_MATRIX_BLOCK * ATS_MATRIX_BLOCK * d, &out->key_words, err));
+    if (base->value_matrix == NULL) goto out;
+    ATS_TRY(ATS_NEW(arena, ats_matrix_packed(leaf, base->lanes), &out->weight_words, err));
+    for (int i = 0; i < 1 << ATS_CPU_GROUP; i++)
+        ATS_TRY(ATS_NEW(arena, leaf * base->width, &out->value_words[i], err));
+out:
     return rc;
 }
 
@@ -399,6 +442,7 @@ ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_tiles *tiles, ats
     ATS_TRY(ATS_NEW(arena, lanes, &out->high, err));
     ATS_TRY(ATS_NEW(arena, 2 * leaf * lanes, &out->hits, err));
     ATS_TRY(ATS_NEW(arena, leaf * lanes, &out->z, err));
+    ATS_TRY(matrix_rooms(arena, base, out, err));
     ATS_TRY(worker_rooms(arena, tiles, out, err));
     ATS_TRY(worker_lists(arena, tiles, out, err));
     ATS_TRY(ats_stats_new(arena, base->whole, true, &out->stats, err));

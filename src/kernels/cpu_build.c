@@ -71,7 +71,7 @@ ats_code ats_cpu_insert(ats_cpu_builder *b, const ats_cpu_fragment *f, int64_t p
             if (!v->side_bad[at + i])
                 memcpy(w->v_panel + i * width, v->edit->side.v + (at + i) * dv,
                        (size_t)dv * sizeof(float));
-        ats_cpu_state_fill(base, w, keys, z, w->v_panel, v->side_norm + at, v->side_log + at,
+        ats_cpu_state_fill(base, w, -1, keys, z, w->v_panel, v->side_norm + at, v->side_log + at,
                            state);
         ats_cpu_add_part(b, (ats_cpu_part){.run = -1, .v = state, .node = -1});
         ats_cpu_add_chunk(b, (ats_cpu_chunk){.keys = keys,

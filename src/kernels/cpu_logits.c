@@ -54,6 +54,12 @@ static bool plain_logits(const ats_cpu_base *base)
     return base->problem->contract.softcap == 0 && base->plane == NULL && base->slope == NULL;
 }
 
+/* The factor that queries take along where nothing else comes between q.k and the logit, else 1. */
+static float folded_scale(const ats_cpu_variant *variant)
+{
+    return plain_logits(variant->base) ? (float)(variant->scale / variant->temperature) : 1.0f;
+}
+
 static ats_code make_view(ats_cpu_worker *worker, const ats_cpu_variant *variant, int64_t turn,
                           ats_cpu_view *out, ats_err *err)
 {
@@ -63,20 +69,25 @@ static ats_code make_view(ats_cpu_worker *worker, const ats_cpu_variant *variant
     const float *source =
         edit != NULL && edit->q != NULL ? edit->q + base->first_row * p->d_qk : p->q;
     float *turned = NULL, *q = NULL, *q_at = NULL;
+    uint16_t *packed = NULL;
+    int terms = 0;
     const int64_t rows = p->n_rows > ATS_CPU_FEW ? p->n_rows : ATS_CPU_FEW;
     ats_code rc;
     ATS_TRY(ATS_NEW0(&worker->arena, rows * p->d_qk, &turned, err));
     ATS_TRY(ATS_NEW(&worker->arena, base->lanes * p->d_qk, &q, err));
     ATS_TRY(ATS_NEW(&worker->arena, base->lanes, &q_at, err));
     ats_rope_move(&p->contract.rope, turn, p->n_rows, p->d_qk, source, turned);
-    if (plain_logits(base)) {
-        const float scale = (float)(variant->scale / variant->temperature);
-        for (int64_t i = 0; i < p->n_rows * p->d_qk; i++) turned[i] *= scale;
+    if (base->key_matrix != NULL) {
+        ATS_TRY(ATS_NEW(&worker->arena, ats_matrix_packed(p->d_qk, base->lanes), &packed, err));
+        transpose(turned, p->n_rows, p->d_qk, base->lanes, q);
+        terms = base->key_matrix->pack_queries(base->lanes, p->d_qk, q, packed);
     }
+    const float scale = folded_scale(variant);
+    for (int64_t i = 0; scale != 1.0f && i < p->n_rows * p->d_qk; i++) turned[i] *= scale;
     transpose(turned, p->n_rows, p->d_qk, base->lanes, q);
     for (int64_t row = 0; row < base->lanes; row++)
         q_at[row] = row < p->n_rows ? (float)(p->q_pos[row] + turn - base->origin) : 0.0f;
-    *out = (ats_cpu_view){turn, q, turned, q_at};
+    *out = (ats_cpu_view){turn, q, turned, q_at, packed, terms};
 out:
     return rc;
 }
@@ -206,7 +217,11 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
     const float *plane = base->plane != NULL && at >= 0 ? base->plane + at * lanes : NULL;
     const ats_dtype dtype = keys->side ? ATS_F32 : p->k_dtype;
     const void *words = keys->side ? variant->edit->side.k : p->k;
-    if (!base->few || !few_products(worker, base, dtype, words, keys, &view, z))
+    if (base->key_matrix != NULL && !keys->side)
+        base->key_matrix->dot(keys->keys, lanes, p->d_qk,
+                              (const uint16_t *)p->k + keys->first * p->d_qk, view.packed,
+                              view.terms, folded_scale(variant), worker->key_words, z);
+    else if (!base->few || !few_products(worker, base, dtype, words, keys, &view, z))
         base->ops->gemm(keys->keys, lanes, p->d_qk, key_rows(worker, variant, keys), p->d_qk, 1,
                         view.q, lanes, z, lanes);
     if (!plain_logits(base)) {

@@ -197,8 +197,10 @@ static ats_code new_state(ats_cpu_builder *b, const group *g, const float *z, bo
     ats_code rc;
     ATS_TRY(ATS_NEW(&w->arena, 1, &state, err));
     ATS_TRY(ats_cpu_state_new(&w->arena, base, state, err));
-    ats_cpu_state_fill(base, w, g->keys, z, of_variant && g->values ? w->w_panel : w->v_panel,
-                       of_variant ? g->norm_v : g->norm_b, of_variant ? g->log_v : g->log_b, state);
+    const bool replaced = of_variant && g->values;
+    ats_cpu_state_fill(base, w, g->whole && !replaced ? g->leaf : -1, g->keys, z,
+                       replaced ? w->w_panel : w->v_panel, of_variant ? g->norm_v : g->norm_b,
+                       of_variant ? g->log_v : g->log_b, state);
     for (int64_t i = 0; of_variant && i < base->lanes; i++) {
         g->m[i] = state->m[i] > g->m[i] ? state->m[i] : g->m[i];
         g->mc[i] = state->mc[i] > g->mc[i] ? state->mc[i] : g->mc[i];

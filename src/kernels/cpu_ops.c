@@ -1,7 +1,10 @@
 #include "kernels/cpu_ops.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "kernels/cpu_matrix.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -33,36 +36,68 @@ static bool machine_has_avx2(void)
 #endif
 }
 
+/* Vectors of one instruction set, widest first. */
+static const ats_cpu_ops *widest_vectors(void)
+{
+    if (ats_cpu_ops_avx512.name != NULL && machine_has_avx512()) return &ats_cpu_ops_avx512;
+    if (ats_cpu_ops_avx2.name != NULL && machine_has_avx2()) return &ats_cpu_ops_avx2;
+    return &ats_cpu_ops_portable;
+}
+
 typedef struct level {
     const char *name;
-    const ats_cpu_ops *ops;
-    bool available;
+    const ats_cpu_ops *ops; /* NULL: not here, because */
+    const char *missing;
 } level;
+
+enum { N_LEVELS = 4 };
+
+static ats_cpu_ops with_matrix; /* the widest vectors, and matrix units */
+static level levels[N_LEVELS];  /* best first; filled once */
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void find_levels(void)
+{
+    static const char *const lacks = "this machine or build lacks it";
+    const ats_cpu_ops *vectors = widest_vectors();
+    const char *no_matrix = lacks;
+    if (ats_cpu_matrix_amx.name != NULL) no_matrix = ats_cpu_matrix_amx.missing();
+    with_matrix = *vectors;
+    with_matrix.name = "amx";
+    with_matrix.matrix = &ats_cpu_matrix_amx;
+    const bool avx512 = vectors == &ats_cpu_ops_avx512;
+    const bool avx2 = ats_cpu_ops_avx2.name != NULL && machine_has_avx2();
+    levels[0] = (level){"amx", no_matrix == NULL ? &with_matrix : NULL, no_matrix};
+    levels[1] = (level){"avx512", avx512 ? &ats_cpu_ops_avx512 : NULL, lacks};
+    levels[2] = (level){"avx2", avx2 ? &ats_cpu_ops_avx2 : NULL, lacks};
+    levels[3] = (level){"portable", &ats_cpu_ops_portable, NULL};
+}
 
 ats_code ats_cpu_ops_find(const ats_cpu_ops **out, ats_err *err)
 {
-    /* Widest first. */
-    const level levels[] = {
-        {"avx512", &ats_cpu_ops_avx512, ats_cpu_ops_avx512.name != NULL && machine_has_avx512()},
-        {"avx2", &ats_cpu_ops_avx2, ats_cpu_ops_avx2.name != NULL && machine_has_avx2()},
-        {"portable", &ats_cpu_ops_portable, true},
-    };
     const char *wanted = getenv("ATTNSTRESS_CPU");
     const bool any = wanted == NULL || *wanted == '\0';
-    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+    pthread_once(&once, find_levels);
+    for (int i = 0; i < N_LEVELS; i++) {
         const level *at = &levels[i];
         if (!any && strcmp(at->name, wanted) != 0) continue;
-        if (at->available) {
+        if (at->ops != NULL) {
             *out = at->ops;
             return ATS_OK;
         }
         if (!any)
-            return ats_fail(err, ATS_E_UNSUPPORTED,
-                            "ATTNSTRESS_CPU asks for %s, which this machine or build lacks; unset "
-                            "it to take the best there is",
-                            wanted);
+            return ats_fail(
+                err, ATS_E_UNSUPPORTED,
+                "ATTNSTRESS_CPU asks for %s, but %s; unset it to take the best there is", wanted,
+                at->missing);
     }
     return ats_fail(err, ATS_E_UNSUPPORTED,
-                    "ATTNSTRESS_CPU is \"%s\"; choose portable, avx2 or avx512, or unset it",
+                    "ATTNSTRESS_CPU is \"%s\"; choose portable, avx2, avx512 or amx, or unset it",
                     wanted);
+}
+
+const char *ats_cpu_matrix_missing(void)
+{
+    pthread_once(&once, find_levels);
+    return levels[0].missing;
 }

@@ -62,8 +62,11 @@ typedef struct ats_cpu_ahead {
     int64_t bytes; /* 0: nothing */
 } ats_cpu_ahead;
 
+struct ats_cpu_matrix;
+
 typedef struct ats_cpu_ops {
     const char *name;
+    const struct ats_cpu_matrix *matrix; /* cpu_matrix.h; NULL: no matrix units */
     /* The table to take when ATS_CPU_FEW lanes suffice; NULL: this one. */
     const struct ats_cpu_ops *narrow;
     /* out[i] = source[first + i], i < count, widened exactly. */
@@ -139,8 +142,8 @@ extern const ats_cpu_ops ats_cpu_ops_portable;
 extern const ats_cpu_ops ats_cpu_ops_avx2; /* name NULL where not compiled */
 extern const ats_cpu_ops ats_cpu_ops_avx512;
 
-/* The widest table this machine runs, or the one that ATTNSTRESS_CPU names; fails with a sentence
- * when that one is unknown or unavailable. */
+/* The widest table this machine runs, with matrix units where it has them (the level "amx"), or the
+ * one that ATTNSTRESS_CPU names; fails with a sentence when that one is unknown or unavailable. */
 ATS_MUST_CHECK ats_code ats_cpu_ops_find(const ats_cpu_ops **out, ats_err *err);
 
 #endif

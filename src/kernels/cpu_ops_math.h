@@ -1,5 +1,6 @@
 /* Vectors of VL floats, or VL / 2 doubles, and the elementary functions of the cpu kernels on them.
- * Included by cpu_ops_body.h alone, once per instruction set: a body, without an include guard. */
+ * Included by cpu_ops_body.h and cpu_ops_amx.c, once per instruction set: a body, without an
+ * include guard. */
 typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
 

@@ -73,7 +73,8 @@ static const float *leaf_values(const ats_cpu_base *base, int64_t tile, int64_t 
     const ats_range range = base->tree.leaves[leaf];
     const int64_t start = range.start, keys = range.stop - start;
     const bool whole = p->d_v == base->width, floats = whole && p->v_dtype == ATS_F32;
-    const bool stored = floats || (whole && base->few);
+    const bool words = whole && !floats && (base->few || base->value_matrix != NULL);
+    const bool stored = floats || words;
     float *norm = base->v_norm + start, *log_norm = base->log_norm + start;
     uint8_t *bad = base->v_bad + start;
     if (!stored) ats_cpu_base_values(base, start, keys, worker->v_panel);
@@ -84,7 +85,7 @@ static const float *leaf_values(const ats_cpu_base *base, int64_t tile, int64_t 
         base->leaf_bad[leaf] =
             ats_cpu_find_norms(base, keys, ATS_F32, worker->v_panel, 0, norm, log_norm, bad) > 0;
     if (!base->leaf_bad[leaf] && stored)
-        return base->few ? NULL : (const float *)p->v + start * p->d_v;
+        return words || base->few ? NULL : (const float *)p->v + start * p->d_v;
     if (stored) ats_cpu_base_values(base, start, keys, worker->v_panel);
     ats_cpu_clear_bad(base, leaf, start, keys, worker->v_panel);
     return worker->v_panel;
@@ -121,7 +122,7 @@ static ats_code base_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf, ats
     worker->values_ahead.bytes = 0;
     if (rc != ATS_OK) return rc;
     const float *values = leaf_values(base, tile, leaf, worker);
-    const bool finite = ats_cpu_leaf_fill(base, worker, range, z, values, out);
+    const bool finite = ats_cpu_leaf_fill(base, worker, leaf, z, values, out);
     worker->keys_ahead.bytes = 0;
     if (!finite || base->leaf_bad[leaf])
         rc = ats_cpu_check(&plain, z, keys.keys, base->v_bad + range.start, err);

@@ -164,7 +164,7 @@ static ats_code turn_block(void *ctx, int64_t item, int worker_index, ats_err *e
         ATS_TRY(ats_cpu_key_logits(w, &view, &keys, out->z, err));
         ats_cpu_base_values(base, start, count, w->v_panel);
         ats_cpu_clear_bad(base, leaf, start, count, w->v_panel);
-        ats_cpu_state_fill(base, w, count, out->z, w->v_panel, base->v_norm + start,
+        ats_cpu_state_fill(base, w, leaf, count, out->z, w->v_panel, base->v_norm + start,
                            base->log_norm + start, &out->state);
     }
 out:

@@ -12,12 +12,14 @@ ats_bar_path conformance_path(void)
     return strcmp(conformance_backend->name, "reference") == 0 ? ATS_BAR_DOUBLE : ATS_BAR_FP32;
 }
 
-/* Keys of 16 bits go through matrix units on a device. */
+/* Keys of 16 bits go through matrix units on a device, those of bfloat16 on a cpu that has them. */
 static ats_bar_path path_of(const problem_spec *spec)
 {
     const char *name = conformance_backend->name;
     const bool device = strcmp(name, "cuda") == 0 || strcmp(name, "cublas") == 0;
-    return device && spec->dtype != ATS_F32 ? ATS_BAR_SPLIT16 : conformance_path();
+    const bool tiles = strcmp(conformance_backend->detail(), "amx") == 0;
+    const bool matrix = (device && spec->dtype != ATS_F32) || (tiles && spec->dtype == ATS_BF16);
+    return matrix ? ATS_BAR_SPLIT16 : conformance_path();
 }
 
 void conformance_check(report *r, const problem_spec *spec, int64_t n_edits)

@@ -73,14 +73,14 @@ void test_row_counts(void **state)
     static const int64_t WIDTHS[] = {64, 128, 16, 80, 24};
     (void)state;
     report r = {.path = conformance_path()};
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 20; i++) { /* all of bfloat16 too, which has tiles of its own */
         const problem_spec spec = {.seed = 700 + (uint64_t)i,
                                    .n_keys = i % 2 == 0 ? 300 : 77,
                                    .d_qk = WIDTHS[i % 5],
                                    .d_v = WIDTHS[(i + 1) % 5],
                                    .group = 1,
-                                   .n_probes = ROWS[i],
-                                   .dtype = (ats_dtype)(i % 3),
+                                   .n_probes = ROWS[i % 10],
+                                   .dtype = i < 10 ? (ats_dtype)(i % 3) : ATS_BF16,
                                    .keep = i % 4 == 1,
                                    .bias = i % 4 == 2,
                                    .top_k = 3};

@@ -40,7 +40,7 @@ static void unknown_levels_are_refused(void **state)
     assert_int_equal(setenv("ATTNSTRESS_CPU", "quantum", 1), 0);
     assert_int_equal(ats_cpu_ops_find(&ops, &err), ATS_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "\"quantum\""));
-    assert_non_null(strstr(err.text, "portable, avx2 or avx512"));
+    assert_non_null(strstr(err.text, "portable, avx2, avx512 or amx"));
     assert_int_equal(setenv("ATTNSTRESS_CPU", "", 1), 0);
     assert_ok(ats_cpu_ops_find(&ops, &err), &err);
     assert_int_equal(unsetenv("ATTNSTRESS_CPU"), 0);

@@ -1,0 +1,11 @@
+# The kernels for AMX are compiled with its instructions, whatever machine builds them.
+execute_process(COMMAND ${OBJDUMP} -d ${LIBRARY} OUTPUT_VARIABLE text RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "objdump cannot read ${LIBRARY}")
+endif()
+foreach(instruction tdpbf16ps tileloadd tilestored tilezero ldtilecfg tilerelease)
+  string(FIND "${text}" "${instruction}" at)
+  if(at EQUAL -1)
+    message(FATAL_ERROR "no ${instruction} in ${LIBRARY}")
+  endif()
+endforeach()
