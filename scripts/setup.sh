@@ -9,7 +9,8 @@ build=(build-essential cmake ninja-build pkg-config git ca-certificates
        libhdf5-dev zlib1g-dev libzstd-dev libyaml-dev libjansson-dev libzip-dev libxxhash-dev
        librandom123-dev)
 tests=(libcmocka-dev python3 python3-pytest python3-numpy python3-h5py python3-xarray python3-h5netcdf
-       python3-netcdf4 python3-jsonschema python3-yaml netcdf-bin hdf5-tools libxml2-utils
+       python3-netcdf4 python3-jsonschema python3-yaml python3-prometheus-client
+       netcdf-bin hdf5-tools libxml2-utils
        clang-format-14 chromium fonts-dejavu-core groff-base)
 
 packages=("${build[@]}")

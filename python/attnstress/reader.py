@@ -6,11 +6,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .errors import BadInput
+from .errors import BadInput, Unsupported
 from .filters import zstd
 
 if TYPE_CHECKING:
     import xarray
+
+
+FORMAT_VERSION = 1  # every minor of it: what is new there is ignored or passed on
 
 
 def open_result(path: str | os.PathLike[str], chunks: Any = None, **keywords: Any) -> xarray.Dataset:
@@ -33,6 +36,7 @@ def open_result(path: str | os.PathLike[str], chunks: Any = None, **keywords: An
         with h5py.File(name) as f:
             kind = f.attrs.get("format", "")
             complete = int(f.attrs.get("complete", 0))
+            version = int(f.attrs.get("format_version", FORMAT_VERSION))
     except OSError as fault:
         raise BadInput(f"{name} is no HDF5 file: {fault}") from fault
     kind = kind.decode() if isinstance(kind, bytes) else str(kind)
@@ -41,6 +45,9 @@ def open_result(path: str | os.PathLike[str], chunks: Any = None, **keywords: An
                        f"capture=[...]) makes a result of it, `attnstress inspect {name}` prints it")
     if kind != "attnstress-result":
         raise BadInput(f"{name} is no attnstress result (its format attribute is {kind!r})")
+    if version != FORMAT_VERSION:
+        raise Unsupported(f"{name} has format_version {version}; this package reads {FORMAT_VERSION}: "
+                          "install a newer attnstress")
     if not complete:
         raise BadInput(f"{name} is not complete; run the suite again, it goes on where it stopped")
     ds = xarray.open_dataset(name, engine="h5netcdf", chunks=chunks, **keywords)

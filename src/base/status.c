@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
+
 ats_code ats_fail(ats_err *err, ats_code code, const char *fmt, ...)
 {
     if (err != NULL) {
@@ -53,6 +55,8 @@ const char *ats_code_meaning(ats_code code) { return codes[code].meaning; }
 
 void ats_assert_failed(const char *cond, const char *file, int line)
 {
-    fprintf(stderr, "attnstress: internal error: %s:%d: %s is false\n", file, line, cond);
+    char place[512];
+    snprintf(place, sizeof place, "internal error: %s:%d: %s is false", file, line, cond);
+    ats_log_failure("ATS_E_INTERNAL", "attnstress: ", place);
     abort();
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "capture/format.h"
+#include "h5/version.h"
 
 typedef struct ats_capture_file capture_file;
 
@@ -17,7 +18,7 @@ static ats_code read_root(capture_file *file, ats_err *err)
         {"weights_hash", &capture->weights_hash}, {"tokenizer_hash", &capture->tokenizer_hash},
         {"created", &capture->created},           {"producer", &capture->producer}};
     const char *format = NULL;
-    int64_t version = 0, complete = 0;
+    int64_t complete = 0;
     ats_code rc;
     if (!ats_h5_has_attr(&file->h5, "/", "format"))
         return ats_h5_fail(err, ATS_E_INPUT, &file->h5, "/",
@@ -30,13 +31,7 @@ static ats_code read_root(capture_file *file, ats_err *err)
                          ATS_CAPTURE_FORMAT);
         goto out;
     }
-    ATS_TRY(ats_h5_get_i64(&file->h5, "/", "format_version", &version, err));
-    if (version != ATS_CAPTURE_VERSION) {
-        rc = ats_h5_fail(err, ATS_E_UNSUPPORTED, &file->h5, "/",
-                         "has format_version %lld; this program reads %d", (long long)version,
-                         ATS_CAPTURE_VERSION);
-        goto out;
-    }
+    ATS_TRY(ats_h5_expect_version(&file->h5, "capture", ATS_CAPTURE_VERSION, err));
     if (ats_h5_has_attr(&file->h5, "/", "complete"))
         ATS_TRY(ats_h5_get_i64(&file->h5, "/", "complete", &complete, err));
     if (complete != 1) {

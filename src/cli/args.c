@@ -12,6 +12,7 @@ static const ats_option common[] = {
     {"quiet", 'q', ATS_OPT_FLAG, NULL, "errors only", false},
     {"verbose", 'v', ATS_OPT_FLAG, NULL, "where the time goes, and more", false},
     {"color", 0, ATS_OPT_VALUE, "WHEN", "auto, always or never; NO_COLOR is honoured", false},
+    {"log-format", 0, ATS_OPT_VALUE, "FORMAT", "text, or json: an object a line on stderr", false},
     {"threads", 0, ATS_OPT_VALUE, "N", "threads; results do not depend on it", false},
 };
 enum { N_COMMON = sizeof common / sizeof common[0] };

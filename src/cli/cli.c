@@ -6,7 +6,9 @@
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/parallel.h"
+#include "base/usage.h"
 #include "cli/command.h"
+#include "cli/json.h"
 #include "cli/style.h"
 #include "engine/interrupt.h"
 #include "engine/version.h"
@@ -27,7 +29,34 @@ static void print_error(const ats_err *err)
     if (err->text[0] == '\0') return;
     /* sentences that carry their own place and "error:" stay as they are */
     const bool placed = strstr(err->text, ": error: ") != NULL;
-    fprintf(stderr, "%s%s\n", placed ? "" : "attnstress: error: ", err->text);
+    ats_log_failure(ats_code_name(err->code), placed ? "" : "attnstress: error: ", err->text);
+}
+
+/* Before anything is parsed, so that a wrong command line is told in the wanted form too; a wrong
+ * value is refused with the other options. */
+static void choose_log(int argc, char **argv)
+{
+    static const char name[] = "--log-format";
+    const size_t n = sizeof name - 1;
+    ats_err ignored;
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        const char *value = NULL;
+        if (strncmp(argv[i], name, n) != 0) continue;
+        if (argv[i][n] == '=') value = argv[i] + n + 1;
+        if (argv[i][n] == '\0' && i + 1 < argc) value = argv[i + 1];
+        if (value != NULL && ats_log_format_set(value, &ignored) != ATS_OK) return;
+    }
+}
+
+static void say_end(const char *command, double start, int status)
+{
+    const ats_usage usage = ats_usage_read("");
+    const ats_log_field fields[] = {
+        {.key = "command", .text = command},
+        {.key = "exit_status", .number = status},
+        {.key = "seconds", .number = ats_clock() - start},
+        {.key = "peak_memory_bytes", .number = (double)usage.peak_bytes}};
+    ats_event("end", fields, sizeof fields / sizeof *fields, "exit status %d", status);
 }
 
 /* What the program wrote must have arrived: a full disk behind stdout is a failure. */
@@ -43,6 +72,7 @@ static ats_code set_up(const ats_args *args, ats_err *err)
     int64_t threads = 0;
     ats_code rc = ats_args_int(args, "threads", 0, 1, 4096, &threads, err);
     if (rc == ATS_OK) rc = ats_style_set(ats_args_value(args, "color"), err);
+    if (rc == ATS_OK) rc = ats_log_format_set(ats_args_value(args, "log-format"), err);
     if (rc != ATS_OK) return rc;
     if (threads > 0) ats_set_threads((int)threads);
     if (ats_args_flag(args, "quiet"))
@@ -139,8 +169,11 @@ int ats_cli_main(int argc, char **argv)
     wait_without_spinning(argc, argv);
     if (argc > 0 && argv[0][0] != '\0') program = argv[0];
     signal(SIGXFSZ, SIG_IGN); /* a write past the limit on file sizes fails, and is told */
+    const double start = ats_clock();
     ats_err err = {.code = ATS_OK};
+    choose_log(argc, argv);
     ats_code rc = flush_stdout(dispatch(argc, argv, &err), &err);
     if (rc != ATS_OK) print_error(&err);
+    say_end(argc > 1 ? argv[1] : "", start, ats_code_exit(rc));
     return ats_code_exit(rc);
 }

@@ -3,7 +3,8 @@
 #include <string.h>
 
 #include "capture/capture.h"
-#include "cli/session.h"
+#include "cli/ending.h"
+#include "cli/style.h"
 #include "h5/attr.h"
 #include "h5/dataset.h"
 
@@ -40,36 +41,23 @@ static void print_layer(const ats_layer *layer)
            layer->alibi_slope != NULL ? ", alibi" : "", layer->w_o != NULL ? ", w_o" : "");
 }
 
-/* A text of the file, with what could move a terminal's cursor or colours as \\xNN. */
-static void print_text(const char *text)
-{
-    const unsigned char *at = (const unsigned char *)text;
-    for (; *at != '\0'; at++) {
-        const bool c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
-        if (*at < 0x20 || *at == 0x7f || c1)
-            printf("\\x%02x", c1 ? *++at : *at);
-        else
-            putchar(*at);
-    }
-}
-
 static void print_sample(const ats_sample *sample)
 {
     printf("  sample ");
-    print_text(sample->id);
+    ats_print_text(sample->id);
     printf(": %lld keys", (long long)sample->n_keys);
     if (sample->variant_of != NULL) {
         printf(", variant of ");
-        print_text(sample->variant_of);
+        ats_print_text(sample->variant_of);
     }
     printf("\n    spans:");
     for (int64_t i = 0; i < sample->n_spans; i++) {
         const ats_span *span = &sample->spans[i];
         putchar(' ');
-        print_text(span->name);
+        ats_print_text(span->name);
         if (strcmp(span->name, span->role) != 0) {
             printf(" (");
-            print_text(span->role);
+            ats_print_text(span->role);
             putchar(')');
         }
         printf(" [%lld, %lld)%s", (long long)span->start, (long long)span->stop,
@@ -78,7 +66,7 @@ static void print_sample(const ats_sample *sample)
     printf("\n    probes:");
     for (int64_t i = 0; i < sample->n_probes; i++) {
         printf(" %lld at %lld (", (long long)i, (long long)sample->probes[i].position);
-        print_text(sample->probes[i].role);
+        ats_print_text(sample->probes[i].role);
         printf(")%s", i + 1 < sample->n_probes ? "," : "");
     }
     putchar('\n');
@@ -97,7 +85,7 @@ static void print_checksums(int64_t tensors, int64_t with)
 static void print_line(const char *name, const char *text)
 {
     printf("  %s ", name);
-    print_text(text);
+    ats_print_text(text);
     putchar('\n');
 }
 
@@ -107,13 +95,13 @@ static ats_code print_capture(const ats_capture *capture, ats_err *err)
     const ats_code rc = ats_capture_checksums(capture, &tensors, &with, err);
     if (rc != ATS_OK) return rc;
     printf("capture %s\n  model ", capture->path);
-    print_text(capture->model_id);
+    ats_print_text(capture->model_id);
     printf(", checkpoint ");
-    print_text(capture->checkpoint);
+    ats_print_text(capture->checkpoint);
     printf("\n  weights ");
-    print_text(capture->weights_hash);
+    ats_print_text(capture->weights_hash);
     printf(", made by ");
-    print_text(capture->producer);
+    ats_print_text(capture->producer);
     printf("\n  hash %s\n", capture->hash);
     print_checksums(tensors, with);
     for (int64_t l = 0; l < capture->n_layers; l++) print_layer(&capture->layers[l]);
@@ -223,7 +211,7 @@ static ats_code print_texts(const ats_h5_dataset *dataset, ats_arena *arena, ats
     const char *const *texts = NULL;
     ats_code rc = ats_h5_read_texts(dataset, arena, &texts, err);
     for (int64_t i = 0; rc == ATS_OK && i < dataset->count; i++) {
-        print_text(texts[i]);
+        ats_print_text(texts[i]);
         putchar('\n');
     }
     return rc;
@@ -286,7 +274,8 @@ static ats_code print_file(const ats_h5_file *file, ats_arena *arena, ats_err *e
         if (ats_h5_has_attr(file, "/", shown[i]) &&
             ats_h5_get_text(file, "/", shown[i], arena, &text, err) == ATS_OK)
             printf("  %s: %s\n", shown[i], text);
-    return print_tree(file, "/", arena, err);
+    ats_code rc = ats_ending_print(file->path, arena, err);
+    return rc == ATS_OK ? print_tree(file, "/", arena, err) : rc;
 }
 
 static bool is_capture(const ats_h5_file *file, ats_arena *arena)

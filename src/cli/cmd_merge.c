@@ -1,38 +1,19 @@
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/text.h"
-#include "cli/session.h"
+#include "cli/ending.h"
 #include "engine/join.h"
+#include "engine/journal.h"
 
 static const ats_option options[] = {
     {"output", 'o', ATS_OPT_VALUE, "OUT.h5", "the joined result", true},
     {"partial", 0, ATS_OPT_FLAG, NULL, "join although parts are missing, and mark it", false},
     {"force", 0, ATS_OPT_FLAG, NULL, "replace a result of another run", false},
-    {"json", 0, ATS_OPT_FLAG, NULL, "the summary as JSON", false},
+    ATS_ENDING_OPTIONS,
 };
-
-static ats_code print_json(const ats_joined *joined, const char *path, ats_err *err)
-{
-    json_t *gates = json_array();
-    for (int64_t g = 0; g < joined->verdict.n_gates; g++) {
-        const ats_gate_verdict *v = &joined->verdict.gates[g];
-        json_array_append_new(gates,
-                              json_pack("{s:s, s:s, s:o, s:s}", "name", v->gate->name, "verdict",
-                                        !v->judged  ? "not judged"
-                                        : v->passed ? "passed"
-                                                    : "failed",
-                                        "value", ats_json_real(v->value), "sentence", v->sentence));
-    }
-    return ats_json_print(json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:o, s:i}", "result",
-                                    path, "parts", (json_int_t)joined->n_parts, "missing",
-                                    (json_int_t)joined->n_missing, "ok", (json_int_t)joined->n_ok,
-                                    "skipped", (json_int_t)joined->n_skipped, "failed",
-                                    (json_int_t)joined->n_failed, "bytes",
-                                    (json_int_t)joined->bytes, "seconds", joined->seconds, "gates",
-                                    gates, "exit_status", ats_code_exit(joined->verdict.code)),
-                          err);
-}
 
 static ats_code print_text(const ats_joined *joined, const char *path, ats_arena *arena,
                            ats_err *err)
@@ -56,10 +37,42 @@ static ats_code print_text(const ats_joined *joined, const char *path, ats_arena
     return ATS_OK;
 }
 
+/* The lines of every process whose parts lie in the folders given, and of this one. */
+static void note_process(const ats_args *args, const ats_ending *ending, ats_arena *arena)
+{
+    const char **folders = NULL;
+    struct stat status;
+    int64_t n = 0;
+    ats_err fault;
+    char *line = ats_ending_line(ending);
+    ats_code rc = ATS_NEW(arena, args->n_operands, &folders, &fault);
+    for (int64_t i = 0; rc == ATS_OK && i < args->n_operands; i++)
+        if (stat(args->operands[i], &status) == 0 && S_ISDIR(status.st_mode))
+            folders[n++] = args->operands[i];
+    if (rc == ATS_OK) rc = ats_journal_keep(arena, ending->result, folders, n, line, false, &fault);
+    if (rc != ATS_OK) ats_warn("%s; the result has no journal", fault.text);
+    free(line);
+}
+
+static void fill_ending(const ats_joined *joined, ats_ending *ending)
+{
+    ending->suite = joined->suite->name;
+    ending->suite_hash = joined->suite->hash;
+    ending->verdict = &joined->verdict;
+    ending->n_parts = joined->n_parts;
+    ending->n_missing = joined->n_missing;
+    ending->n_ok = joined->n_ok;
+    ending->n_skipped = joined->n_skipped;
+    ending->n_failed = joined->n_failed;
+    ending->account.join = joined->seconds;
+}
+
 static ats_code run_merge(const ats_args *args, ats_err *err)
 {
     ats_arena arena;
     ats_joined joined = {.n_parts = 0};
+    ats_ending ending;
+    ats_err fault = {.code = ATS_OK};
     const ats_join_options how = {.path = ats_args_value(args, "output"),
                                   .n_parts = args->n_operands,
                                   .parts = args->operands,
@@ -67,16 +80,24 @@ static ats_code run_merge(const ats_args *args, ats_err *err)
                                   .force = ats_args_flag(args, "force")};
     ats_code rc;
     ats_arena_init(&arena, false);
+    ats_ending_begin(args, "merge", &ending);
+    ending.operand = ending.result = how.path;
+    ATS_TRY(ats_ending_check(args, &ending, 1, &how.path, err));
     ATS_TRY(ats_join(&arena, &how, &joined, err));
     if (joined.verdict.code == ATS_OK && joined.n_missing > 0)
         joined.verdict.code = ATS_E_INCONCLUSIVE;
-    if (ats_args_flag(args, "json"))
-        ATS_TRY(print_json(&joined, how.path, err));
-    else if (!ats_args_flag(args, "quiet"))
+    fill_ending(&joined, &ending);
+    ending.code = joined.verdict.code;
+    note_process(args, &ending, &arena);
+    if (!ats_args_flag(args, "quiet") && !ats_args_flag(args, "json"))
         ATS_TRY(print_text(&joined, how.path, &arena, err));
     rc = joined.verdict.code;
     if (rc != ATS_OK) rc = ats_fail(err, rc, "%s", ""); /* no older sentence may be printed */
 out:
+    ending.code = rc;
+    ending.error = rc != ATS_OK ? err->text : "";
+    if (ats_ending_tell(args, &ending, &fault) != ATS_OK && rc == ATS_OK)
+        rc = ats_fail(err, fault.code, "%s", fault.text);
     ats_suite_free(joined.suite);
     ats_arena_fini(&arena);
     return rc;

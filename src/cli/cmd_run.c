@@ -3,15 +3,18 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "cli/ending.h"
 #include "cli/output.h"
 #include "cli/session.h"
 #include "engine/digest.h"
 #include "engine/interrupt.h"
+#include "engine/journal.h"
+#include "report/part.h"
 
 static const ats_option options[] = {
     {"output", 'o', ATS_OPT_VALUE, "OUT.h5", "result file; default: the suite's name, here", false},
     ATS_SESSION_OPTIONS,
-    {"json", 0, ATS_OPT_FLAG, NULL, "the summary as JSON", false},
+    ATS_ENDING_OPTIONS,
     {"shard", 0, ATS_OPT_VALUE, "I/N", "compute one of N shards, from 1; or auto", false},
     {"shards", 0, ATS_OPT_VALUE, "N", "number of shards, where auto cannot know it", false},
     {"force", 0, ATS_OPT_FLAG, NULL, "replace the result or parts of another run", false},
@@ -51,73 +54,6 @@ static ats_code refuse_inputs(const ats_plan *plan, const char *output, ats_err 
     return ATS_OK;
 }
 
-static json_t *json_gates(const ats_verdict *verdict)
-{
-    json_t *list = json_array();
-    for (int64_t g = 0; g < verdict->n_gates; g++) {
-        const ats_gate_verdict *v = &verdict->gates[g];
-        json_array_append_new(
-            list,
-            json_pack("{s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:s}", "name", v->gate->name, "verdict",
-                      !v->judged  ? "not judged"
-                      : v->passed ? "passed"
-                                  : "failed",
-                      "value", ats_json_real(v->value), "cases", (json_int_t)v->n_cases, "skipped",
-                      (json_int_t)v->n_skipped, "failed", (json_int_t)v->n_failed, "undefined",
-                      (json_int_t)v->n_undefined, "sentence", v->sentence));
-    }
-    return list;
-}
-
-static json_t *json_heads(const ats_summary_weakest *weakest)
-{
-    json_t *list = json_array();
-    for (int64_t i = 0; i < weakest->n_heads; i++) {
-        const ats_summary_head *h = &weakest->heads[i];
-        json_array_append_new(list, json_pack("{s:I, s:I, s:o}", "layer", (json_int_t)h->layer,
-                                              "head", (json_int_t)h->head, "treatment",
-                                              ats_json_real(h->treatment)));
-    }
-    return list;
-}
-
-static json_t *json_weakest(const ats_summary *s)
-{
-    json_t *list = json_array();
-    for (int64_t i = 0; i < s->n_weakest; i++) {
-        const ats_summary_weakest *w = &s->weakest[i];
-        json_array_append_new(list, json_pack("{s:s, s:I, s:I, s:o, s:o, s:o}", "perturbation",
-                                              w->perturbation, "layer", (json_int_t)w->layer,
-                                              "head", (json_int_t)w->head, "treatment",
-                                              ats_json_real(w->treatment), "control",
-                                              ats_json_real(w->control), "heads", json_heads(w)));
-    }
-    return list;
-}
-
-static json_t *json_reasons(const ats_summary *s)
-{
-    json_t *list = json_array();
-    for (int64_t i = 0; i < s->n_reasons; i++)
-        json_array_append_new(list, json_pack("{s:s, s:I, s:s}", "what", s->reasons[i].what,
-                                              "count", (json_int_t)s->reasons[i].count, "reason",
-                                              s->reasons[i].text));
-    return list;
-}
-
-static ats_code print_json(const ats_summary *s, const ats_verdict *verdict, ats_err *err)
-{
-    return ats_json_print(
-        json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:f, s:o, s:o, s:o, s:i, s:s}", "suite",
-                  s->suite, "model", s->model, "backend", s->backend, "result", s->path, "ok",
-                  (json_int_t)s->n_ok, "skipped", (json_int_t)s->n_skipped, "failed",
-                  (json_int_t)s->n_failed, "undefined_cells", (json_int_t)s->n_undefined, "seconds",
-                  s->seconds, "reasons", json_reasons(s), "weakest", json_weakest(s), "gates",
-                  json_gates(verdict), "exit_status", ats_code_exit(verdict->code), "next",
-                  s->next),
-        err);
-}
-
 /* What was shared and how memory was kept, over samples, layers, key heads and batches. */
 static void print_work(const ats_plan *plan, const ats_outcome *o)
 {
@@ -140,29 +76,43 @@ static void print_timings(const ats_outcome *o)
                 o->total > 0 ? 100 * o->write / o->total : 0.0, o->total);
 }
 
-/* Summary, JSON or (quiet) failed gates on stderr; the verdict is the code. */
-static ats_code report(const ats_args *args, const ats_plan *plan, const ats_outcome *outcome,
-                       const char *path, ats_arena *arena, ats_err *err)
-{
+typedef struct one_run {
+    const ats_args *args;
+    ats_arena arena;
+    ats_session session;
+    ats_outcome outcome;
     ats_verdict verdict;
     ats_summary summary;
+    ats_ending ending;
+    ats_run_options how;
+    const char *output;
+} one_run;
+
+/* Text, or (quiet) failed gates on stderr; the verdict is the code. JSON is told at the end. */
+static ats_code report(one_run *r, ats_err *err)
+{
+    const ats_plan *plan = r->session.plan;
+    const ats_outcome *o = &r->outcome;
     const char *text = NULL;
     ats_code rc;
-    ATS_TRY(ats_gates_judge(arena, plan, outcome, &verdict, err));
-    ATS_TRY(ats_digest(arena, plan, outcome, &verdict, ats_cli_program(), path, &summary, err));
-    print_work(plan, outcome);
-    print_timings(outcome);
-    if (ats_args_flag(args, "json")) {
-        ATS_TRY(print_json(&summary, &verdict, err));
-    } else if (ats_args_flag(args, "quiet")) {
-        for (int64_t g = 0; g < summary.n_gates; g++)
-            if (summary.gates[g].judged && !summary.gates[g].passed)
-                fprintf(stderr, "%s\n", summary.gates[g].sentence);
-    } else {
-        ATS_TRY(ats_summary_text(arena, &summary, &text, err));
+    ATS_TRY(ats_gates_judge(&r->arena, plan, o, &r->verdict, err));
+    ATS_TRY(ats_digest(&r->arena, plan, o, &r->verdict, ats_cli_program(), r->output, &r->summary,
+                       err));
+    r->ending.verdict = &r->verdict;
+    r->ending.summary = &r->summary;
+    r->ending.next = r->summary.next;
+    r->ending.n_undefined = o->n_undefined;
+    print_work(plan, o);
+    print_timings(o);
+    if (ats_args_flag(r->args, "quiet")) {
+        for (int64_t g = 0; g < r->summary.n_gates; g++)
+            if (r->summary.gates[g].judged && !r->summary.gates[g].passed)
+                ats_log_failure("ATS_E_GATE", "", r->summary.gates[g].sentence);
+    } else if (!ats_args_flag(r->args, "json")) {
+        ATS_TRY(ats_summary_text(&r->arena, &r->summary, &text, err));
         fputs(text, stdout);
     }
-    rc = verdict.code;
+    rc = r->verdict.code;
     if (rc != ATS_OK) rc = ats_fail(err, rc, "%s", ""); /* no older sentence may be printed */
 out:
     return rc;
@@ -185,73 +135,140 @@ static ats_code shard_of(const ats_args *args, ats_shard *out, ats_err *err)
 }
 
 /* What a shard leaves behind, and how it becomes a result. */
-static ats_code report_shard(const ats_args *args, const ats_shard *shard,
-                             const ats_outcome *outcome, const char *path, ats_arena *arena,
-                             ats_err *err)
+static ats_code report_shard(one_run *r, ats_err *err)
 {
-    ats_text text = {.arena = arena, .err = err};
-    const char *next = NULL;
-    print_timings(outcome);
+    const ats_shard *shard = &r->how.shard;
+    const ats_outcome *o = &r->outcome;
+    ats_text text = {.arena = &r->arena, .err = err};
+    print_timings(o);
     ats_text_add(&text, "attnstress merge ");
-    ats_text_shell(&text, path);
+    ats_text_shell(&text, r->output);
     ats_text_add(&text, ".parts -o ");
-    ats_text_shell(&text, path);
-    ats_code rc = ats_text_done(&text, &next);
+    ats_text_shell(&text, r->output);
+    ats_code rc = ats_text_done(&text, &r->ending.next);
     if (rc != ATS_OK) return rc;
-    if (ats_args_flag(args, "json"))
-        return ats_json_print(
-            json_pack("{s:s, s:I, s:I, s:I, s:I, s:f, s:i, s:s}", "parts", path, "shard",
-                      (json_int_t)shard->index + 1, "shards", (json_int_t)shard->count, "samples",
-                      (json_int_t)outcome->n_mine, "kept", (json_int_t)outcome->n_kept, "seconds",
-                      outcome->total, "exit_status", 0, "next", next),
-            err);
-    if (!ats_args_flag(args, "quiet"))
+    if (!ats_args_flag(r->args, "quiet") && !ats_args_flag(r->args, "json"))
         printf("shard %lld/%lld: %lld samples in %s.parts (%lld were there) in %.1f s\n"
                "when every shard is done: %s\n",
-               (long long)shard->index + 1, (long long)shard->count, (long long)outcome->n_mine,
-               path, (long long)outcome->n_kept, outcome->total, next);
+               (long long)shard->index + 1, (long long)shard->count, (long long)o->n_mine,
+               r->output, (long long)o->n_kept, o->total, r->ending.next);
     return ATS_OK;
+}
+
+static ats_code make_ready(one_run *r, ats_err *err)
+{
+    const char *inputs[] = {r->args->operands[0], ats_args_value(r->args, "output")};
+    ats_code rc;
+    ATS_TRY(shard_of(r->args, &r->how.shard, err));
+    r->ending.shard = r->how.shard;
+    ATS_TRY(ats_args_real(r->args, "grace", 10, 0, 86400, &r->how.grace, err));
+    ATS_TRY(ats_ending_check(r->args, &r->ending, 2, inputs, err));
+    ATS_TRY(ats_session_open(r->args, &r->session, err));
+    r->ending.plan_seconds = ats_clock() - r->ending.start;
+    r->output = inputs[1];
+    if (r->output == NULL) ATS_TRY(default_output(&r->arena, r->session.suite, &r->output, err));
+    ATS_TRY(refuse_inputs(r->session.plan, r->output, err));
+    r->ending.result = r->output;
+    r->ending.suite = r->session.suite->name;
+    r->ending.suite_hash = r->session.suite->hash;
+    r->ending.model = r->session.plan->captures[0]->model_id;
+    r->ending.backend = r->session.plan->backend->name;
+    r->ending.n_planned = r->session.plan->n_cases;
+out:
+    return rc;
+}
+
+static void say_plan(const ats_plan *plan)
+{
+    const ats_log_field fields[] = {
+        {.key = "cases", .number = (double)plan->n_cases},
+        {.key = "samples", .number = (double)plan->selection.n_samples},
+        {.key = "variants", .number = (double)plan->suite->n_variants},
+        {.key = "layers", .number = (double)plan->selection.n_layers},
+        {.key = "backend", .text = plan->backend->name},
+        {.key = "peak_memory_bytes", .number = (double)plan->peak_bytes},
+        {.key = "estimated_seconds", .number = plan->seconds},
+    };
+    ats_event("plan", fields, sizeof fields / sizeof *fields, "suite %s is planned",
+              plan->suite->name);
+    ats_verbose("%lld cases, %lld variants in one batch, about %.0f s", (long long)plan->n_cases,
+                (long long)plan->batch, plan->seconds);
+    for (int64_t i = 0; i < plan->selection.n_left_out; i++)
+        ats_warn("sample %s is left out: it has none of the wanted probes",
+                 plan->selection.left_out[i]);
+}
+
+static ats_code compute(one_run *r, ats_err *err)
+{
+    char job[160];
+    say_plan(r->session.plan);
+    ats_shard_job(getenv, job, sizeof job);
+    r->how.path = r->output;
+    r->how.job = job;
+    r->how.force = ats_args_flag(r->args, "force");
+    r->how.account = &r->ending.account;
+    ats_code rc = ats_run_with(r->session.plan, &r->how, &r->outcome, err);
+    r->how.job = NULL;
+    return rc;
+}
+
+/* Cases of the whole result where there is one, else of the samples this process computed. */
+static void count_cases(one_run *r)
+{
+    const ats_outcome *o = &r->outcome;
+    const ats_run_account *a = &r->ending.account;
+    r->ending.n_ok = o->whole ? o->n_ok : a->n_ok;
+    r->ending.n_skipped = o->whole ? o->n_skipped : a->n_skipped;
+    r->ending.n_failed = o->whole ? o->n_failed : a->n_failed;
+    if (o->finished_before) r->ending.account.n_kept = a->n_mine;
+}
+
+/* A line for this process; never a reason to fail. A run that found its result adds none, but puts
+ * in place what one that died at the end left behind. */
+static ats_code keep_journal(one_run *r, const char *line, ats_err *err)
+{
+    const char *folder = NULL;
+    if (!r->outcome.whole) return ats_journal_add(&r->arena, r->output, line, err);
+    ats_code rc = ats_parts_folder(&r->arena, r->output, &folder, err);
+    if (rc != ATS_OK) return rc;
+    return ats_journal_keep(&r->arena, r->output, &folder, 1,
+                            r->outcome.finished_before ? NULL : line, true, err);
+}
+
+static void note_process(one_run *r)
+{
+    ats_err fault;
+    if (r->output == NULL || r->ending.suite_hash == NULL) return;
+    char *line = ats_ending_line(&r->ending);
+    if (line != NULL && keep_journal(r, line, &fault) != ATS_OK)
+        ats_warn("%s; the journal lacks this process", fault.text);
+    free(line);
 }
 
 static ats_code run_run(const ats_args *args, ats_err *err)
 {
-    ats_session session = {0};
-    ats_outcome outcome = {0};
-    ats_run_options how = {.job = NULL};
-    char job[160];
-    ats_arena arena;
-    const char *output = ats_args_value(args, "output");
+    one_run r = {.args = args};
+    ats_err fault = {.code = ATS_OK};
     ats_code rc;
     ats_interrupt_watch(10);
-    ats_arena_init(&arena, false);
-    ATS_TRY(shard_of(args, &how.shard, err));
-    ATS_TRY(ats_args_real(args, "grace", 10, 0, 86400, &how.grace, err));
-    ATS_TRY(ats_session_open(args, &session, err));
-    if (output == NULL) ATS_TRY(default_output(&arena, session.suite, &output, err));
-    ATS_TRY(refuse_inputs(session.plan, output, err));
-    ats_verbose("%lld cases, %lld variants in one batch, about %.0f s",
-                (long long)session.plan->n_cases, (long long)session.plan->batch,
-                session.plan->seconds);
-    for (int64_t i = 0; i < session.plan->selection.n_left_out; i++)
-        ats_warn("sample %s is left out: it has none of the wanted probes",
-                 session.plan->selection.left_out[i]);
-    ats_shard_job(getenv, job, sizeof job);
-    how.path = output;
-    how.job = job;
-    how.force = ats_args_flag(args, "force");
-    ATS_TRY(ats_run_with(session.plan, &how, &outcome, err));
-    if (outcome.finished_before)
+    ats_arena_init(&r.arena, false);
+    ats_ending_begin(args, "run", &r.ending);
+    ATS_TRY(make_ready(&r, err));
+    ATS_TRY(compute(&r, err));
+    if (r.outcome.finished_before)
         ats_info("%s is complete already, of this suite and these captures; nothing was computed",
-                 output);
-    if (!outcome.whole) {
-        rc = report_shard(args, &how.shard, &outcome, output, &arena, err);
-        goto out;
-    }
-    ATS_TRY(report(args, session.plan, &outcome, output, &arena, err));
+                 r.output);
+    rc = r.outcome.whole ? report(&r, err) : report_shard(&r, err);
 out:
-    ats_outcome_fini(&outcome);
-    ats_session_close(&session);
-    ats_arena_fini(&arena);
+    count_cases(&r);
+    r.ending.code = rc;
+    r.ending.error = rc != ATS_OK ? err->text : "";
+    note_process(&r);
+    if (ats_ending_tell(args, &r.ending, &fault) != ATS_OK && rc == ATS_OK)
+        rc = ats_fail(err, fault.code, "%s", fault.text);
+    ats_outcome_fini(&r.outcome);
+    ats_session_close(&r.session);
+    ats_arena_fini(&r.arena);
     ats_interrupt_unwatch();
     return rc;
 }
@@ -265,6 +282,8 @@ const ats_command ats_cmd_run = {
     .examples = "attnstress run suites/quickstart.yaml\n"
                 "attnstress run suites/nightly.yaml -o tonight.h5 --capture 'captures/*.h5'\n"
                 "attnstress run suites/nightly.yaml -o tonight.h5 --shard 2/8\n"
+                "attnstress run suites/nightly.yaml -o tonight.h5 --log-format json"
+                " --metrics-file /var/lib/node_exporter/nightly.prom\n"
                 "attnstress run suites/quickstart.yaml --set perturbations.rivals.count=[1,16,64]",
     .details =
         "The result appears under its name when it is complete, never before. Until then every\n"
@@ -274,7 +293,12 @@ const ats_command ats_cmd_run = {
         "sample in flight, if that ends within --grace seconds; a second SIGINT ends at once.\n"
         "--shard splits the samples over processes: `attnstress merge` joins their parts. auto\n"
         "takes the place from SLURM_ARRAY_TASK_ID, OMPI_COMM_WORLD_RANK, SLURM_PROCID or, with\n"
-        "--shards N, from JOB_COMPLETION_INDEX.\n",
+        "--shards N, from JOB_COMPLETION_INDEX.\n"
+        "--json, --summary and --metrics-file tell how it ended, also after a failure or a "
+        "signal:\n"
+        "exit status, verdict, cases, time per phase, peak memory. OUT.h5.run.jsonl has a line "
+        "for\n"
+        "every process that worked on the result.\n",
     .options = options,
     .n_options = sizeof options / sizeof options[0],
     .run = run_run,

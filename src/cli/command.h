@@ -48,7 +48,8 @@ typedef struct ats_command {
     ats_code (*run)(const ats_args *args, ats_err *err);
 } ats_command;
 
-/* Options every command has: -h, --help, -q/--quiet, -v/--verbose, --color WHEN, --threads N. */
+/* Options every command has: -h, --help, -q/--quiet, -v/--verbose, --color WHEN,
+ * --log-format FORMAT, --threads N. */
 const ats_option *ats_common_options(int64_t *count);
 
 /* The table, in the order of `attnstress help`. */

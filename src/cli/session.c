@@ -1,7 +1,5 @@
 #include "cli/session.h"
 
-#include <math.h>
-
 #include "base/memory.h"
 
 ats_code ats_session_open(const ats_args *args, ats_session *out, ats_err *err)
@@ -33,18 +31,6 @@ void ats_session_close(ats_session *session)
     ats_suite_free(session->suite);
     *session = (ats_session){0};
 }
-
-ats_code ats_json_print(json_t *value, ats_err *err)
-{
-    char *text = value != NULL ? json_dumps(value, JSON_INDENT(2)) : NULL;
-    json_decref(value);
-    if (text == NULL) return ats_fail(err, ATS_E_MEMORY, "out of memory while printing JSON");
-    puts(text);
-    free(text);
-    return ATS_OK;
-}
-
-json_t *ats_json_real(double value) { return isfinite(value) ? json_real(value) : json_null(); }
 
 const char *ats_human_bytes(int64_t bytes, char *out, size_t size)
 {

@@ -3,9 +3,8 @@
 #ifndef ATS_CLI_SESSION_H
 #define ATS_CLI_SESSION_H
 
-#include <jansson.h>
-
 #include "cli/command.h"
+#include "cli/json.h"
 #include "engine/plan.h"
 
 typedef struct ats_session {
@@ -24,11 +23,6 @@ void ats_session_close(ats_session *session);
     {                                                                                              \
         "backend", 0, ATS_OPT_VALUE, "NAME", "auto, reference, cpu, cuda or cublas", false         \
     }
-
-/* Prints a JSON document with a newline and releases it; value NULL: out of memory. */
-ATS_MUST_CHECK ats_code ats_json_print(json_t *value, ats_err *err);
-/* A number, or null where it is not finite. */
-json_t *ats_json_real(double value);
 
 /* "1.5 MiB" */
 const char *ats_human_bytes(int64_t bytes, char *out, size_t size);

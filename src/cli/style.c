@@ -44,3 +44,15 @@ void ats_print_fixed(int width, int decimals, double value)
     else
         printf(" %*.*g", width, decimals, value);
 }
+
+void ats_print_text(const char *text)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    for (; *at != '\0'; at++) {
+        const bool c1 = at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0;
+        if (*at < 0x20 || *at == 0x7f || c1)
+            printf("\\x%02x", c1 ? *++at : *at);
+        else
+            putchar(*at);
+    }
+}

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/lock.h"
-#include "base/text.h"
+#include "engine/journal.h"
 #include "report/part.h"
 
 const char *ats_gc_name(ats_gc_kind kind)
@@ -67,6 +67,13 @@ out:
     return rc;
 }
 
+static ats_code result_of(ats_arena *arena, const char *path, const char **out, ats_err *err)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    return ats_arena_printf(arena, out, err, "%.*s", (int)(length - (sizeof ".parts" - 1)), path);
+}
+
 /* The result beside the folder is complete and of the same run. */
 static ats_code is_finished(ats_arena *arena, const char *path, bool *out, ats_err *err)
 {
@@ -74,17 +81,26 @@ static ats_code is_finished(ats_arena *arena, const char *path, bool *out, ats_e
     const char *result = NULL, *why = "";
     ats_part_state state = ATS_PART_ABSENT;
     int n = 0;
-    size_t length = strlen(path);
     ats_code rc;
-    while (length > 1 && path[length - 1] == '/') length--;
-    ATS_TRY(
-        ats_arena_printf(arena, &result, err, "%.*s", (int)(length - (sizeof ".parts" - 1)), path));
+    ATS_TRY(result_of(arena, path, &result, err));
     ATS_TRY(of_first_part(arena, path, same, &n, err));
     rc = ats_result_check(arena, result, same, n, &state, &why, err);
     *out = rc == ATS_OK && state == ATS_PART_WHOLE;
     if (rc == ATS_E_LOCK) rc = ATS_OK; /* someone writes it now */
 out:
     return rc;
+}
+
+/* The journal of a finished result goes beside it, that of an old run goes. */
+static ats_code settle_journal(ats_arena *arena, const char *path, bool finished, ats_err *err)
+{
+    const char *result = NULL, *journal = NULL;
+    ats_code rc = ats_arena_printf(arena, &journal, err, "%s/journal.jsonl", path);
+    if (rc == ATS_OK) rc = result_of(arena, path, &result, err);
+    if (rc != ATS_OK) return rc;
+    if (finished) return ats_journal_keep(arena, result, &path, 1, NULL, true, err);
+    unlink(journal);
+    return ATS_OK;
 }
 
 static ats_code clear(ats_arena *arena, const char *path, double days, bool remove,
@@ -103,6 +119,7 @@ static ats_code clear(ats_arena *arena, const char *path, double days, bool remo
     const bool goes = one.kind == ATS_GC_FINISHED || one.kind == ATS_GC_OLD;
     ATS_TRY(ats_parts_remove(path, !(goes && remove), &one.bytes, err));
     if (goes && remove) {
+        ATS_TRY(settle_journal(arena, path, finished, err));
         ats_lock_sweep(path);
         rmdir(path); /* stays when it holds what is not ours */
     }

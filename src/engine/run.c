@@ -397,6 +397,34 @@ out:
 
 void ats_run_progress_fini(ats_run_progress *progress) { ats_tensors_fini(&progress->tensors); }
 
+/* Time also of a part that was not finished. */
+static void note_part(const run *r, bool finished)
+{
+    ats_run_account *sum = &r->progress->account;
+    const ats_outcome *o = r->outcome;
+    const char *id = r->plan->selection.samples[0].sample->id; /* a part holds one sample */
+    sum->read += o->read;
+    sum->build += o->build;
+    sum->evaluate += o->evaluate;
+    sum->measure += o->measure;
+    sum->write += o->write;
+    if (!finished) return;
+    sum->n_made++;
+    sum->n_ok += o->n_ok;
+    sum->n_skipped += o->n_skipped;
+    sum->n_failed += o->n_failed;
+    const ats_log_field fields[] = {
+        {.key = "sample", .text = id},
+        {.key = "part", .number = (double)r->plan->part},
+        {.key = "samples", .number = (double)r->plan->part_count},
+        {.key = "ok", .number = (double)o->n_ok},
+        {.key = "skipped", .number = (double)o->n_skipped},
+        {.key = "failed", .number = (double)o->n_failed},
+        {.key = "seconds", .number = ats_clock() - r->start},
+    };
+    ats_event("sample", fields, sizeof fields / sizeof *fields, "sample %s is sealed", id);
+}
+
 ats_code ats_run_part(const ats_plan *plan, const char *path, ats_run_progress *progress,
                       ats_outcome *out, ats_err *failure, ats_err *err)
 {
@@ -416,6 +444,7 @@ ats_code ats_run_part(const ats_plan *plan, const char *path, ats_run_progress *
         if (r.caches != NULL) ats_build_cache_fini(&r.caches[w]);
     }
     outcome.evaluate -= outcome.measure;
+    note_part(&r, rc == ATS_OK);
     ats_arena_fini(&r.group);
     ats_arena_fini(&r.arena);
     outcome.total = ats_clock() - r.start;

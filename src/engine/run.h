@@ -37,12 +37,21 @@ typedef struct ats_outcome {
     int64_t n_mine, n_kept; /* samples of this process; those that were there already */
 } ats_outcome;
 
+/* What this process did, counted while it does it: also known of a run that failed or was
+ * interrupted. */
+typedef struct ats_run_account {
+    double read, build, evaluate, measure, write, join; /* seconds; measure: CPU time / threads */
+    int64_t n_mine, n_kept, n_made;    /* samples: of this process, there already, computed */
+    int64_t n_ok, n_skipped, n_failed; /* cases of the samples computed */
+} ats_run_account;
+
 typedef struct ats_run_options {
     const char *path;
-    ats_shard shard; /* count 0: every sample, and the joined result */
-    bool force;      /* replace the result and the parts of another run */
-    double grace;    /* seconds that a sample in flight has to end after a signal */
-    const char *job; /* ats_shard_job; NULL: none */
+    ats_shard shard;          /* count 0: every sample, and the joined result */
+    bool force;               /* replace the result and the parts of another run */
+    double grace;             /* seconds that a sample in flight has to end after a signal */
+    const char *job;          /* ats_shard_job; NULL: none */
+    ats_run_account *account; /* filled whatever happens; NULL: not wanted */
 } ats_run_options;
 
 /* Computes what is missing, keeps what is there; ATS_E_INTERRUPTED and errors of the disk leave the

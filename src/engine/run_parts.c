@@ -249,7 +249,8 @@ static ats_code join(parts_run *r, ats_err *err)
     r->outcome->whole = true;
     rc = clear_parts(r, err);
 out:
-    r->outcome->write += ats_clock() - start;
+    r->progress.account.join = ats_clock() - start;
+    r->outcome->write += r->progress.account.join;
     ats_merge_free(merge);
     return rc;
 }
@@ -329,6 +330,9 @@ ats_code ats_run_with(const ats_plan *plan, const ats_run_options *options, ats_
     if (rc != ATS_OK) rc = say_kept(&r, rc, err);
     ats_lock_drop(&r.lock);
     if (r.folder != NULL) rmdir(r.folder); /* stays unless it is empty */
+    r.progress.account.n_mine = r.n_mine;
+    r.progress.account.n_kept = r.n_kept;
+    if (options->account != NULL) *options->account = r.progress.account;
     outcome.n_mine = r.n_mine;
     outcome.n_kept = r.n_kept;
     outcome.total = ats_clock() - t;

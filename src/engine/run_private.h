@@ -54,6 +54,7 @@ typedef struct ats_run_progress {
     ats_tensors tensors; /* kept for later donors */
     pthread_mutex_t io;  /* held while HDF5 is used */
     int64_t done, total; /* cases x layers: of earlier parts, of all */
+    ats_run_account account;
 } ats_run_progress;
 void ats_run_progress_fini(ats_run_progress *progress);
 

@@ -6,13 +6,14 @@
 #include "h5/attr.h"
 #include "h5/chunks.h"
 #include "h5/scales.h"
+#include "h5/version.h"
 #include "report/results_private.h"
 
 /* It is a result of this version, and whole. */
 static ats_code check_head(const ats_h5_file *file, ats_arena *arena, ats_err *err)
 {
     const char *format = NULL;
-    int64_t version = 0, complete = 0;
+    int64_t complete = 0;
     ats_code rc;
     if (!ats_h5_has_attr(file, "/", "format"))
         return ats_h5_fail(err, ATS_E_INPUT, file, "/",
@@ -21,11 +22,7 @@ static ats_code check_head(const ats_h5_file *file, ats_arena *arena, ats_err *e
     if (strcmp(format, ATS_RESULTS_FORMAT) != 0)
         return ats_h5_fail(err, ATS_E_INPUT, file, "/",
                            "is \"%s\", should be a result file (" ATS_RESULTS_FORMAT ")", format);
-    ATS_TRY(ats_h5_get_i64(file, "/", "format_version", &version, err));
-    if (version != ATS_RESULTS_VERSION)
-        return ats_h5_fail(err, ATS_E_INPUT, file, "/",
-                           "is of format version %lld; this program reads version %d",
-                           (long long)version, ATS_RESULTS_VERSION);
+    ATS_TRY(ats_h5_expect_version(file, "result", ATS_RESULTS_VERSION, err));
     if (ats_h5_has_attr(file, "/", "complete"))
         ATS_TRY(ats_h5_get_i64(file, "/", "complete", &complete, err));
     if (complete != 1)

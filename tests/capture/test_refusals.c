@@ -23,7 +23,7 @@ typedef struct fault {
 static const fault faults[] = {
     {UNSET, "/", "format", 0, "", {"not a capture", "attnstress-capture", "format"}},
     {WORD, "/", "format", 0, "other", {"not a capture", "\"other\"", ""}},
-    {INTEGER, "/", "format_version", 2, "", {"format_version 2", "reads 1", ""}},
+    {INTEGER, "/", "format_version", 2, "", {"format_version 2", "version 1", "install a newer"}},
     {UNSET, "/", "complete", 0, "", {"not complete", "complete = 1", "written last"}},
     {INTEGER, "/", "complete", 0, "", {"not complete", "", ""}},
     {UNSET, "/", "model_id", 0, "", {"\"model_id\" is missing", "", ""}},

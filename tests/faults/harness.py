@@ -59,9 +59,11 @@ class Place:
         done = self.run(output, *more)
         assert done.returncode == 0, (done.returncode, done.stderr)
         assert (self.folder / output).read_bytes() == self.whole, "the bytes differ"
-        left = [p.name for p in self.folder.iterdir() if p.name.startswith(output + ".")]
+        left = [p.name for p in self.folder.iterdir()
+                if p.name.startswith(output + ".") and p.name != output + ".run.jsonl"]
         assert not left, (left, list((self.folder / left[0]).glob("*")))
         (self.folder / output).unlink()
+        (self.folder / (output + ".run.jsonl")).unlink(missing_ok=True)
 
     def leave(self):
         shutil.rmtree(self.folder, ignore_errors=True)
