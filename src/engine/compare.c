@@ -5,20 +5,21 @@
 #include "report/html.h"
 #include "report/results.h"
 
-static ats_code stored_suite(ats_arena *arena, const char *path, ats_suite **out, ats_err *err)
+static ats_code stored_suite(ats_arena *arena, const ats_compare_options *options, ats_suite **out,
+                             ats_err *err)
 {
-    ats_result_file *file = NULL;
+    const char *path = options->base, *name = NULL;
+    ats_result_file *file = options->base_file;
     char **texts = NULL;
-    const char *name = NULL;
     int64_t n = 0;
-    ats_code rc = ats_result_open(path, &file, err);
+    ats_code rc = file != NULL ? ATS_OK : ats_result_open(path, &file, err);
     if (rc != ATS_OK) return ats_prepend(err, rc, "baseline");
     ATS_TRY(ats_result_texts(file, "suite", &texts, &n, err));
     ATS_TRY(ats_arena_printf(arena, &name, err, "%s:/suite", path));
     rc = ats_suite_parse(name, texts[0], NULL, 0, out, err);
 out:
     ats_result_free_texts(texts, n);
-    ats_result_close(file);
+    if (file != options->base_file) ats_result_close(file);
     return rc;
 }
 
@@ -79,7 +80,7 @@ ats_code ats_compare_run(const char *gates, const ats_compare_options *options, 
     ats_compare_options filled = *options;
     ats_code rc;
     ATS_TRY(gates != NULL ? ats_suite_load(gates, NULL, 0, &made.suite, err)
-                          : stored_suite(&made.arena, options->base, &made.suite, err));
+                          : stored_suite(&made.arena, options, &made.suite, err));
     ATS_TRY(make_gates(&made.arena, made.suite, gates != NULL, &filled, err));
     if (filled.seed == 0) filled.seed = made.suite->seed;
     ATS_TRY(ats_compare(&filled, &made.comparison, err));

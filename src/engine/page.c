@@ -12,20 +12,24 @@
 
 enum { PATH_ROOM = 4096 };
 
-/* The first capture that the result names, beside it or here. */
+/* The first of the captures that the result names, beside it or here. Names are joined by blanks
+ * and may hold some: the longest beginning that is a file. */
 static bool locate(const ats_page_request *request, const char *names, char *path, size_t size)
 {
     const char *slash = strrchr(request->result, '/');
     const int folder = slash != NULL ? (int)(slash - request->result) + 1 : 0;
-    const int first = (int)strcspn(names, " ,");
     if (request->capture != NULL) {
         snprintf(path, size, "%s", request->capture);
         return true;
     }
-    snprintf(path, size, "%.*s%.*s", folder, request->result, first, names);
-    if (first > 0 && access(path, R_OK) == 0) return true;
-    snprintf(path, size, "%.*s", first, names);
-    return first > 0 && access(path, R_OK) == 0;
+    for (int length = (int)strlen(names); length > 0;) {
+        snprintf(path, size, "%.*s%.*s", folder, request->result, length, names);
+        if (access(path, R_OK) == 0) return true;
+        snprintf(path, size, "%.*s", length, names);
+        if (access(path, R_OK) == 0) return true;
+        while (--length > 0 && names[length] != ' ') continue;
+    }
+    return false;
 }
 
 /* The tokens of a span in a row, cut where it gets long. */
@@ -118,7 +122,7 @@ static ats_code take_gates(ats_arena *arena, const json_t *list, ats_page_option
     }
     options->gates = gates;
     options->n_gates = n;
-    options->tone = failed > 0 ? "bad" : "good";
+    if (n > 0) options->tone = failed > 0 ? "bad" : "good";
     if (n > 0)
         rc = ats_arena_printf(arena, &options->verdict, err, "%lld of %lld gates failed",
                               (long long)failed, (long long)n);
@@ -126,32 +130,31 @@ out:
     return rc;
 }
 
-static ats_code read_gates(ats_arena *arena, const char *path, ats_page_options *options,
+static ats_code read_gates(ats_arena *arena, ats_result_file *file, ats_page_options *options,
                            ats_err *err)
 {
-    ats_result_file *file = NULL;
     char **texts = NULL;
     int64_t count = 0;
     json_t *list = NULL;
     ats_err ignored = {.code = ATS_OK};
-    ats_code rc;
-    ATS_TRY(ats_result_open(path, &file, err));
+    ats_code rc = ATS_OK;
     if (ats_result_texts(file, "gates", &texts, &count, &ignored) == ATS_OK && count == 1)
         list = json_loads(texts[0], 0, NULL);
     if (json_is_array(list)) rc = take_gates(arena, list, options, err);
-out:
     json_decref(list);
     ats_result_free_texts(texts, count);
-    ats_result_close(file);
     return rc;
 }
 
 /* The verdict of `compare`, its gates and its table. */
 static ats_code compare(ats_arena *arena, const ats_page_request *request,
-                        ats_page_options *options, ats_err *err)
+                        ats_result_file *const *files, ats_page_options *options, ats_err *err)
 {
-    const ats_compare_options asked = {
-        .base = request->against, .candidate = request->result, .noise_floor = -1};
+    const ats_compare_options asked = {.base = request->against,
+                                       .candidate = request->result,
+                                       .base_file = files[1],
+                                       .candidate_file = files[0],
+                                       .noise_floor = -1};
     ats_compared compared = {.suite = NULL};
     ats_page_gate *gates = NULL;
     const char *text = NULL;
@@ -185,13 +188,18 @@ ats_code ats_page_make(ats_arena *arena, const ats_page_request *request, const 
     ats_page_result result = {.n_cases = 0}, base = {.n_cases = 0};
     ats_page_options options = {.verdict = "no gate was judged", .tone = "unsure"};
     const bool pair = request->against != NULL;
+    ats_result_file *files[2] = {NULL, NULL};
     ats_code rc;
-    ATS_TRY(ats_page_read(arena, request->result, &result, err));
-    if (pair) ATS_TRY(ats_page_read(arena, request->against, &base, err));
-    ATS_TRY(pair ? compare(arena, request, &options, err)
-                 : read_gates(arena, request->result, &options, err));
+    ATS_TRY(ats_result_open(request->result, &files[0], err));
+    if (pair) ATS_TRY(ats_result_open(request->against, &files[1], err));
+    ATS_TRY(ats_page_read(arena, files[0], request->result, &result, err));
+    if (pair) ATS_TRY(ats_page_read(arena, files[1], request->against, &base, err));
+    ATS_TRY(pair ? compare(arena, request, files, &options, err)
+                 : read_gates(arena, files[0], &options, err));
     ATS_TRY(read_spans(arena, request, &result, &options, err));
     rc = ats_page_text(arena, &result, pair ? &base : NULL, &options, out, err);
 out:
+    ats_result_close(files[0]);
+    ats_result_close(files[1]);
     return rc;
 }

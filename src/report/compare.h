@@ -30,7 +30,8 @@ typedef enum ats_finding_kind {
 } ats_finding_kind;
 
 typedef struct ats_compare_options {
-    const char *base, *candidate; /* paths */
+    const char *base, *candidate;                       /* paths */
+    struct ats_result_file *base_file, *candidate_file; /* open already; NULL: opened and closed */
     int64_t n_gates;
     const ats_compare_gate *gates;
     int64_t n_absolute; /* gates with min or max alone: named, not judged */

@@ -120,7 +120,8 @@ static ats_code check_cases(ats_compare_side *side, const double *sample_index, 
 static ats_code open_side(ats_compare_state *s, ats_compare_side *side, ats_err *err)
 {
     const double *sample_index = NULL, *probe = NULL;
-    ats_code rc = ats_result_open(side->path, &side->file, err);
+    side->borrowed = side->file != NULL;
+    ats_code rc = side->borrowed ? ATS_OK : ats_result_open(side->path, &side->file, err);
     if (rc != ATS_OK) return ats_prepend(err, rc, "%s", side->role);
     ATS_TRY(attributes(s, side, err));
     side->n_samples = side->n_cases = side->n_layers = side->n_heads = side->n_probes = -1;
@@ -152,8 +153,10 @@ out:
 ats_code ats_compare_open(ats_compare_state *s, ats_err *err)
 {
     ats_code rc;
-    s->side[0] = (ats_compare_side){.path = s->options->base, .role = "baseline"};
-    s->side[1] = (ats_compare_side){.path = s->options->candidate, .role = "candidate"};
+    const ats_compare_options *o = s->options;
+    s->side[0] = (ats_compare_side){.path = o->base, .role = "baseline", .file = o->base_file};
+    s->side[1] =
+        (ats_compare_side){.path = o->candidate, .role = "candidate", .file = o->candidate_file};
     ATS_TRY(open_side(s, &s->side[0], err));
     rc = open_side(s, &s->side[1], err);
 out:
@@ -162,6 +165,6 @@ out:
 
 void ats_compare_close(ats_compare_state *s)
 {
-    ats_result_close(s->side[0].file);
-    ats_result_close(s->side[1].file);
+    for (int k = 0; k < 2; k++)
+        if (!s->side[k].borrowed) ats_result_close(s->side[k].file);
 }

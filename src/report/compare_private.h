@@ -10,6 +10,7 @@
 typedef struct ats_compare_side {
     const char *path, *role; /* "baseline", "candidate" */
     ats_result_file *file;
+    bool borrowed; /* the caller closes it */
     int64_t n_cases, n_samples, n_layers, n_heads, n_probes, n_spans, n_variants;
     const char *suite, *suite_hash, *target, *detail, *captures, *capture_hashes, *checkpoint,
         *build;

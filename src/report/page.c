@@ -135,15 +135,40 @@ static void gates(ats_page *page)
     ats_text_add(text, "</section>\n");
 }
 
+bool ats_page_takes(ats_page *page, const char *title, int64_t n_maps)
+{
+    const int64_t cells = page->result->n_layers * page->result->n_heads * n_maps;
+    const int64_t bytes = cells * (page->compact ? ATS_PAGE_COLOUR : ATS_PAGE_CELL);
+    if (bytes <= page->room) {
+        page->room -= bytes;
+        return true;
+    }
+    ats_text_add(&page->skipped, "%s%s", page->skipped.length > 0 ? ", " : "", title);
+    return false;
+}
+
+/* Would every map fit with its tooltips and numbers? */
+static bool is_compact(const ats_page_result *x, const ats_page_result *base)
+{
+    enum { MAPS = 5 };
+    const int64_t cells = x->n_layers * x->n_heads;
+    const int64_t maps = (base != NULL ? 3 * MAPS : MAPS) + (x->label != NULL ? 2 : 0);
+    return cells * maps * ATS_PAGE_CELL > ATS_PAGE_ROOM;
+}
+
 ats_code ats_page_text(ats_arena *arena, const ats_page_result *result, const ats_page_result *base,
                        const ats_page_options *options, const char **out, ats_err *err)
 {
     ats_page page = {
         .text = {.arena = arena, .err = err}, .result = result, .base = base, .options = options};
+    page.skipped = page.text;
+    page.compact = is_compact(result, base);
+    page.room = ATS_PAGE_ROOM;
     ats_text whole = {.arena = arena, .err = err};
     const char *sections = NULL;
     gates(&page);
     ats_page_maps(&page);
+    ats_page_sharpness(&page);
     ats_page_families(&page);
     ats_page_profile(&page);
     ats_page_worst(&page);

@@ -9,6 +9,7 @@
 
 #include "base/text.h"
 #include "kernels/backend.h"
+#include "metrics/diagnose.h"
 #include "report/results.h"
 
 /* Means over the cases at each value of one swept number, in ascending order. */
@@ -57,14 +58,17 @@ typedef struct ats_page_result {
     double
         *half_dose; /* [layers, heads] Kaplan-Meier median over samples and curves of distractors */
     int8_t *half_beyond; /* [layers, heads] 1: the median lies above the largest dose */
+    double *label; /* [layers, heads] ats_cause that most base rows have, else mixed; NaN: no row */
+    double *cause[ATS_N_CAUSES]; /* [layers, heads] mean nats explained; NULL: not in the result */
     int64_t n_families;
     ats_page_family *families;
     int64_t n_worst;
     ats_page_cell *worst; /* weakest first, one a perturbation at most */
 } ats_page_result;
 
-ATS_MUST_CHECK ats_code ats_page_read(ats_arena *arena, const char *path, ats_page_result *out,
-                                      ats_err *err);
+/* path: of the open file, for words. */
+ATS_MUST_CHECK ats_code ats_page_read(ats_arena *arena, ats_result_file *file, const char *path,
+                                      ats_page_result *out, ats_err *err);
 
 /* A named stretch of one sample's context, with its text: from the capture, given by the caller. */
 typedef struct ats_page_span {
@@ -95,8 +99,9 @@ ATS_MUST_CHECK ats_code ats_page_text(ats_arena *arena, const ats_page_result *r
                                       const ats_page_result *base, const ats_page_options *options,
                                       const char **out, ats_err *err);
 
-/* Sections, in order of the page; internal to report/. */
-enum { ATS_PAGE_SECTIONS = 16 };
+/* Sections, in order of the page; internal to report/. A map costs so many bytes a cell, with
+ * tooltips and a table of numbers, or as colours alone. */
+enum { ATS_PAGE_SECTIONS = 16, ATS_PAGE_CELL = 150, ATS_PAGE_COLOUR = 7, ATS_PAGE_ROOM = 2200000 };
 typedef struct ats_page {
     ats_text text; /* of the sections */
     int64_t n_sections;
@@ -105,11 +110,17 @@ typedef struct ats_page {
     } sections[ATS_PAGE_SECTIONS]; /* those drawn, for the list of links */
     const ats_page_result *result, *base;
     const ats_page_options *options;
+    bool compact;     /* too many cells: maps are colours alone */
+    int64_t room;     /* bytes left for maps */
+    ats_text skipped; /* maps without room: "a, b" */
 } ats_page;
 extern const char *const ats_page_style[]; /* pieces, then NULL */
 /* Opens <section> with its heading; closed by "</section>". */
 void ats_page_section(ats_page *page, const char *id, const char *title);
 void ats_page_maps(ats_page *page);
+/* Takes the room of so many maps of layers and heads; without it the title is remembered. */
+bool ats_page_takes(ats_page *page, const char *title, int64_t n_maps);
+void ats_page_sharpness(ats_page *page);
 void ats_page_families(ats_page *page);
 void ats_page_profile(ats_page *page);
 void ats_page_worst(ats_page *page);

@@ -26,6 +26,7 @@ static void numbers_table(ats_page *page, const double *values, const int8_t *be
 {
     const ats_page_result *x = page->result;
     ats_text *text = &page->text;
+    if (page->compact) return;
     ats_text_add(text, "<details><summary>numbers</summary><div class=\"wide\" tabindex=\"0\">"
                        "<table><tr><th scope=\"col\">layer</th>");
     for (int64_t h = 0; h < x->n_heads; h++)
@@ -67,7 +68,8 @@ static void one_map(ats_page *page, const quantity *q, const char *suffix, const
                              .better_high = q->better_high,
                              .log_scale = q->log_scale && !diverging,
                              .beyond = beyond,
-                             .unit = q->unit};
+                             .unit = q->unit,
+                             .compact = page->compact};
     ats_text_add(&page->text, "<figure><figcaption>");
     ats_html_escape(&page->text, caption[0] != '\0' ? caption : q->title);
     ats_text_add(&page->text, "</figcaption>\n");
@@ -117,6 +119,7 @@ static void draw_quantity(ats_page *page, const quantity *q)
     double low = 0, high = 0;
     const bool any = find_scale(q, n, q->diverging, &low, &high);
     if (!any && q->result != page->result->shift) return; /* not among the kept metrics */
+    if (any && !ats_page_takes(page, q->title, q->base != NULL ? 3 : 1)) return;
     ats_text_add(&page->text, "<h3>");
     ats_html_escape(&page->text, q->title);
     ats_text_add(&page->text, " <span class=\"dim\">(%s)</span></h3>\n", q->unit);
@@ -194,8 +197,18 @@ void ats_page_maps(ats_page *page)
         ats_text_add(&page->text,
                      "<p class=\"none\">The baseline has other layers or heads: no maps of "
                      "it and no differences.</p>\n");
+    if (page->compact)
+        ats_text_add(&page->text,
+                     "<p class=\"none\">%lld layers of %lld heads are too many for tooltips and "
+                     "tables of numbers on one page: the maps show colours alone. The numbers are "
+                     "in the result, for any reader of HDF5.</p>\n",
+                     (long long)x->n_layers, (long long)x->n_heads);
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i].result != NULL && (x->target_span >= 0 || all[i].result == x->sink_mass))
             draw_quantity(page, &all[i]);
+    if (page->skipped.length > 0)
+        ats_text_add(&page->text,
+                     "<p class=\"none\">Left out, the page would get too large: %s.</p>\n",
+                     page->skipped.data);
     ats_text_add(&page->text, "</section>\n");
 }

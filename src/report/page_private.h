@@ -18,6 +18,13 @@ typedef struct ats_page_reader {
 /* Fills families, shift and worst. */
 ATS_MUST_CHECK ats_code ats_page_reduce(ats_page_reader *reader, ats_err *err);
 
+/* Fills cause and label, where the result has them. */
+ATS_MUST_CHECK ats_code ats_page_causes(ats_page_reader *reader, ats_err *err);
+/* Mean over samples and probes of a base variable [sample, layer, head, probe, inner] at `place`,
+ * of its logarithm where `log_mean`: out [layers, heads]. */
+ATS_MUST_CHECK ats_code ats_page_base_map(ats_page_reader *reader, const char *name, int64_t inner,
+                                          int64_t place, bool log_mean, double *out, ats_err *err);
+
 /* Fills what dose curves say: the law of each family, half doses. After the reduction. */
 ATS_MUST_CHECK ats_code ats_page_doses(ats_page_reader *reader, ats_err *err);
 

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "h5/clone.h"
 #include "report/page_private.h"
+#include "report/results_private.h"
 
 /* Texts and numbers along the case axis that group cases. */
 static ats_code read_text(ats_page_reader *r, const char *name, int64_t n, const char ***out,
@@ -45,10 +47,10 @@ out:
 
 static ats_code attribute(ats_page_reader *r, const char *name, const char **out, ats_err *err)
 {
-    char text[512] = "";
-    ats_err ignored = {.text = ""};
-    if (ats_result_attribute(r->file, name, text, sizeof text, &ignored) != ATS_OK) text[0] = '\0';
-    return ats_arena_strdup(r->arena, text, out, err);
+    ats_err ignored;
+    if (ats_h5_attr_words(&r->file->file, "/", name, r->arena, out, &ignored) == ATS_OK)
+        return ATS_OK;
+    return ats_arena_strdup(r->arena, "", out, err);
 }
 
 static ats_code read_head(ats_page_reader *r, ats_err *err)
@@ -143,9 +145,8 @@ out:
     return rc;
 }
 
-/* Mean over samples and probes of a base variable, of its logarithm where `log_mean`. */
-static ats_code read_base_map(ats_page_reader *r, const char *name, int64_t inner, int64_t place,
-                              bool log_mean, double *out, ats_err *err)
+ats_code ats_page_base_map(ats_page_reader *r, const char *name, int64_t inner, int64_t place,
+                           bool log_mean, double *out, ats_err *err)
 {
     const ats_page_result *x = r->result;
     const int64_t cells = x->n_layers * x->n_heads;
@@ -181,31 +182,31 @@ static ats_code read_base(ats_page_reader *r, ats_err *err)
     ats_code rc;
     ATS_TRY(ATS_NEW(r->arena, cells, &x->target_mass, err));
     ATS_TRY(ATS_NEW(r->arena, cells, &x->sink_mass, err));
-    ATS_TRY(read_base_map(r, x->target_span < 0 ? "" : "base_mass", x->n_spans,
-                          x->target_span < 0 ? 0 : x->target_span, true, x->target_mass, err));
-    ATS_TRY(read_base_map(r, "base_sink_mass", 1, 0, false, x->sink_mass, err));
+    ATS_TRY(ats_page_base_map(r, x->target_span < 0 ? "" : "base_mass", x->n_spans,
+                              x->target_span < 0 ? 0 : x->target_span, true, x->target_mass, err));
+    ATS_TRY(ats_page_base_map(r, "base_sink_mass", 1, 0, false, x->sink_mass, err));
     if (x->target_span < 0 || !ats_result_has(r->file, "base_distractor_tolerance")) goto out;
     ATS_TRY(ATS_NEW(r->arena, cells, &x->tolerance, err));
-    ATS_TRY(read_base_map(r, "base_distractor_tolerance", x->n_spans, x->target_span, true,
-                          x->tolerance, err));
+    ATS_TRY(ats_page_base_map(r, "base_distractor_tolerance", x->n_spans, x->target_span, true,
+                              x->tolerance, err));
 out:
     return rc;
 }
 
-ats_code ats_page_read(ats_arena *arena, const char *path, ats_page_result *out, ats_err *err)
+ats_code ats_page_read(ats_arena *arena, ats_result_file *file, const char *path,
+                       ats_page_result *out, ats_err *err)
 {
     ats_page_result result = {.path = path};
-    ats_page_reader reader = {.arena = arena, .result = &result};
+    ats_page_reader reader = {.arena = arena, .file = file, .result = &result};
     ats_code rc;
-    ATS_TRY(ats_result_open(path, &reader.file, err));
     ATS_TRY(read_head(&reader, err));
     ATS_TRY(read_axes(&reader, err));
     ATS_TRY(read_cases(&reader, err));
     ATS_TRY(read_base(&reader, err));
+    ATS_TRY(ats_page_causes(&reader, err));
     ATS_TRY(ats_page_reduce(&reader, err));
     ATS_TRY(ats_page_doses(&reader, err));
     *out = result;
 out:
-    ats_result_close(reader.file);
     return rc;
 }

@@ -62,6 +62,10 @@ const char *const ats_page_style[] = {
     ".band{fill:var(--p2);opacity:.16}.na{fill:var(--na);stroke:var(--na2);stroke-dasharray:2 2}"
     ".p0{fill:var(--p0)}.p1{fill:var(--p1)}.p2{fill:var(--p2)}.p3{fill:var(--p3)}.p4{fill:var(--p4)"
     "}"
+    ".pm{fill:var(--na2)}.pd{fill:var(--card);stroke:var(--line)}"
+    ".letter{font:9px system-ui,sans-serif;text-anchor:middle}.letter[class*=p]{fill:var(--bg)}"
+    ".letter.pm,.letter.pd{fill:var(--fg)}.runs path{fill:none;stroke-width:1;shape-rendering:"
+    "crispEdges}.runs .na{stroke:var(--na2);stroke-dasharray:none;opacity:.35}"
     ".d0{fill:var(--d0)}.d1{fill:var(--d1)}.d2{fill:var(--d2)}.d3{fill:var(--d3)}.d4{fill:var(--d4)"
     "}"
     ".d5{fill:var(--d5)}.d6{fill:var(--d6)}.d7{fill:var(--d7)}.d8{fill:var(--d8)}.d9{fill:var(--d9)"
@@ -71,6 +75,15 @@ const char *const ats_page_style[] = {
     ".s4{fill:var(--s4)}.s5{fill:var(--s5)}.s6{fill:var(--s6)}.s7{fill:var(--s7)}.s8{fill:var(--s8)"
     "}"
     ".s9{fill:var(--s9)}.s10{fill:var(--s10)}\n",
+    ".runs .d0{stroke:var(--d0)}.runs .d1{stroke:var(--d1)}.runs .d2{stroke:var(--d2)}.runs ."
+    "d3{stroke:var(--d3)}.runs .d4{stroke:var(--d4)}.runs .d5{stroke:var(--d5)}.runs .d6{stro"
+    "ke:var(--d6)}.runs .d7{stroke:var(--d7)}.runs .d8{stroke:var(--d8)}.runs .d9{stroke:var("
+    "--d9)}.runs .d10{stroke:var(--d10)}.runs .s0{stroke:var(--s0)}.runs .s1{stroke:var(--s1)"
+    "}.runs .s2{stroke:var(--s2)}.runs .s3{stroke:var(--s3)}.runs .s4{stroke:var(--s4)}.runs "
+    ".s5{stroke:var(--s5)}.runs .s6{stroke:var(--s6)}.runs .s7{stroke:var(--s7)}.runs .s8{str"
+    "oke:var(--s8)}.runs .s9{stroke:var(--s9)}.runs .s10{stroke:var(--s10)}.runs .p0{stroke:v"
+    "ar(--p0)}.runs .p1{stroke:var(--p1)}.runs .p2{stroke:var(--p2)}.runs .p3{stroke:var(--p3"
+    ")}.runs .p4{stroke:var(--p4)}.runs .pm{stroke:var(--na2)}.runs .pd{stroke:var(--card)}\n",
     "@media print{body{max-width:none;padding:0;font-size:11pt}nav{display:none}"
     "figure,table,.verdict{break-inside:avoid}details:not([open])>:not(summary){display:none}"
     "*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}\n",

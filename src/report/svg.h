@@ -24,7 +24,14 @@ typedef struct ats_svg_map {
     bool log_scale;                /* colours by the logarithm; low > 0 */
     const int8_t *beyond;          /* [n_rows, n_columns] 1: the number is a lower bound; or NULL */
     const char *unit;
+    /* Values are codes 0, 1, ...: a word, a letter and a class for each; NULL: they are numbers. */
+    const struct ats_svg_code *codes;
+    int64_t n_codes;
+    bool compact; /* colours alone, about 7 bytes a cell: no tooltips, no letters */
 } ats_svg_map;
+typedef struct ats_svg_code {
+    const char *word, *letter, *style;
+} ats_svg_code;
 void ats_svg_heatmap(ats_text *page, const ats_svg_map *map);
 
 typedef struct ats_svg_series {

@@ -12,6 +12,7 @@ import numpy as np
 
 page = open(sys.argv[1], encoding="utf-8").read()
 failures = []
+LABELS = ["alignment", "norm", "scale", "temperature", "mask_or_sink", "mixed", "diffuse"]
 
 
 def expect(what, found, right):
@@ -67,6 +68,8 @@ class Result:
         self.tolerance = file["base_distractor_tolerance"][..., target].astype(np.float64)
         self.rows = file["rows"][:].astype(np.float64)
         self.row_tolerance = file["row_tolerance"][:].astype(np.float64)
+        self.cause = np.stack([file[f"base_sharpness_{c}"][:] for c in LABELS[:5]], -1).astype(np.float64)
+        self.label = file["base_sharpness_label"][:]
         self.curve_name = text("curve_perturbation")
 
     def select(self, name, arm):
@@ -139,9 +142,28 @@ for name, (found_name, numbers) in zip(names, rows_after(start, len(names))):
         expect(f"{name} part {part}", x, mean(share[..., part]))
         checked += 1
 
+for result, suffix in ((base, "b"), (candidate, "c")):
+    start = page.index(f'aria-labelledby="causes{suffix}-t')
+    n_layers = result.cause.shape[1]
+    for l, (_, numbers) in enumerate(rows_after(start, n_layers)):
+        per_head = [[mean(result.cause[:, l, h, :, k]) for k in range(5)] for h in range(result.cause.shape[2])]
+        for k, found in enumerate(numbers):
+            expect(f"causes{suffix} layer {l} {LABELS[k]}", found, mean([x[k] for x in per_head]))
+            checked += 1
+    start = page.index(f'aria-labelledby="mapcause{suffix}-t')
+    table = page[start : page.index("</table>", start)]
+    for l, row in enumerate(re.findall(r"<tr>(.*?)</tr>", table, re.S)[1:]):
+        for h, found in enumerate(re.findall(r"<td>(.*?)</td>", row)):
+            codes = result.label[:, l, h][result.label[:, l, h] >= 0]
+            most = np.bincount(codes, minlength=7)
+            right = LABELS[int(most.argmax())] if 2 * most.max() > len(codes) else "mixed"
+            if found != right:
+                failures.append(f"label {suffix}, layer {l}, head {h}: {found}, should be {right}")
+            checked += 1
+
 ids = set(re.findall(r'<section id="([a-z]+)"', page))
 links = set(re.findall(r'href="#([a-z]+)"', page))
-if ids != links or not {"gates", "maps", "dose", "position", "parts", "profile", "worst"} <= ids:
+if ids != links or not {"gates", "maps", "sharpness", "dose", "position", "parts", "profile", "worst"} <= ids:
     failures.append(f"sections {ids}, links to {links}")
 if "<script" in page:
     failures.append("the page holds a script element")

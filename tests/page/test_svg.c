@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/rng.h"
 #include "report/svg.h"
 #include "support/check.h"
 
@@ -167,6 +168,114 @@ static void test_bars_add_up(void **state)
     ats_arena_fini(&d.arena);
 }
 
+enum { WIDE = 128 };
+
+/* The class of every cell, in order, from the rectangles of a map; returns how many. */
+static int64_t classes_of_cells(const char *svg, char (*out)[8])
+{
+    int64_t n = 0;
+    for (const char *at = svg; (at = strstr(at, "\"><title>layer ")) != NULL; at++) {
+        const char *name = at;
+        while (name[-1] != '"') name--;
+        snprintf(out[n++], 8, "%.*s", (int)(at - name), name);
+    }
+    return n;
+}
+
+/* The same from the runs of a compact map. */
+static int64_t classes_of_runs(const char *svg, char (*out)[8])
+{
+    int64_t n = 0;
+    for (const char *at = strstr(svg, "<path class=\""); at != NULL;
+         at = strstr(at, "<path class=\"")) {
+        char name[8];
+        int used = 0;
+        long x = 0, y = 0, a, b, length;
+        assert_int_equal(sscanf(at, "<path class=\"%7[a-z0-9]\" d=\"%n", name, &used), 1);
+        for (at += used; *at != '"'; at += used) {
+            if (sscanf(at, "M%ld %ldh%ld%n", &a, &b, &length, &used) == 3)
+                x = a, y = b;
+            else if (sscanf(at, "m%ld %ldh%ld%n", &a, &b, &length, &used) == 3)
+                x += a, y += b;
+            else
+                fail_msg("no run at %.20s", at);
+            for (long i = 0; i < length; i++, n++) snprintf(out[y * WIDE + x + i], 8, "%s", name);
+            x += length;
+        }
+    }
+    return n;
+}
+
+/* Colours alone say the same, in about 7 bytes a cell where no two neighbours are alike. */
+static void test_compact_map(void **state)
+{
+    (void)state;
+    static double values[WIDE * WIDE];
+    static int64_t numbers[WIDE];
+    static char detailed[WIDE * WIDE][8], compact[WIDE * WIDE][8];
+    ats_rng rng = ats_rng_stream(3, "map", "svg", 0, 0, "values");
+    for (int i = 0; i < WIDE; i++) numbers[i] = i;
+    for (int i = 0; i < WIDE * WIDE; i++)
+        values[i] = ats_rng_below(&rng, 50) == 0 ? (double)NAN : 2 * ats_rng_unit(&rng) - 1;
+    ats_svg_map map = {.id = "m",
+                       .title = "t",
+                       .row_name = "layer",
+                       .column_name = "head",
+                       .n_rows = WIDE,
+                       .n_columns = WIDE,
+                       .rows = numbers,
+                       .columns = numbers,
+                       .values = values,
+                       .low = -1,
+                       .high = 1,
+                       .diverging = true,
+                       .unit = "nats"};
+    drawing d;
+    start(&d);
+    ats_svg_heatmap(&d.text, &map);
+    assert_int_equal(classes_of_cells(finish(&d), detailed), WIDE * WIDE);
+    ats_arena_fini(&d.arena);
+    start(&d);
+    map.compact = true;
+    ats_svg_heatmap(&d.text, &map);
+    assert_int_equal(classes_of_runs(finish(&d), compact), WIDE * WIDE);
+    assert_true(d.text.length < WIDE * WIDE * 7 + 5000);
+    assert_memory_equal(detailed, compact, sizeof detailed);
+    assert_null(strstr(d.done, "table"));
+    ats_arena_fini(&d.arena);
+}
+
+/* Codes have letters where they fit, a key, and no class where there is no code. */
+static void test_codes(void **state)
+{
+    (void)state;
+    static const int64_t rows[] = {2}, columns[] = {0, 1, 2};
+    static const ats_svg_code codes[] = {{"first", "F", "p0"}, {"second", "S", "p1"}};
+    const double values[] = {1, 0, (double)NAN};
+    drawing d;
+    start(&d);
+    ats_svg_heatmap(&d.text, &(ats_svg_map){.id = "m",
+                                            .title = "t",
+                                            .row_name = "layer",
+                                            .column_name = "head",
+                                            .n_rows = 1,
+                                            .n_columns = 3,
+                                            .rows = rows,
+                                            .columns = columns,
+                                            .values = values,
+                                            .high = 1,
+                                            .unit = "codes",
+                                            .codes = codes,
+                                            .n_codes = 2});
+    const char *svg = finish(&d);
+    assert_non_null(strstr(svg, "class=\"p1\"><title>layer 2 head 0: second<"));
+    assert_non_null(strstr(svg, "class=\"p0\"><title>layer 2 head 1: first<"));
+    assert_non_null(strstr(svg, "class=\"na\"><title>layer 2 head 2: "));
+    assert_int_equal(count(svg, ">S</text>"), 2); /* the cell's and the key's */
+    assert_int_equal(count(svg, ">second</text>"), 1);
+    ats_arena_fini(&d.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +283,8 @@ int main(void)
         cmocka_unit_test(test_extent_leaves_out_what_is_no_number),
         cmocka_unit_test(test_map_colours),
         cmocka_unit_test(test_low_is_better_turns_the_scale),
+        cmocka_unit_test(test_compact_map),
+        cmocka_unit_test(test_codes),
         cmocka_unit_test(test_curves),
         cmocka_unit_test(test_bars_add_up),
     };
