@@ -7,13 +7,16 @@
 #include <string.h>
 
 static int threads_wanted;
+static _Thread_local int threads_limit; /* 0: none */
 
 int ats_threads(void)
 {
-    if (threads_wanted > 0) return threads_wanted;
-    int count = omp_get_max_threads();
+    int count = threads_wanted > 0 ? threads_wanted : omp_get_max_threads();
+    if (threads_limit > 0 && count > threads_limit) count = threads_limit;
     return count > 0 ? count : 1;
 }
+
+void ats_limit_threads(int count) { threads_limit = count; }
 
 void ats_set_threads(int count) { threads_wanted = count; }
 

@@ -11,6 +11,8 @@
 
 int ats_threads(void);          /* threads in use: set by ats_set_threads, else the affinity mask */
 void ats_set_threads(int count); /* 0: the default */
+/* At most so many for what the calling thread starts; 0: no limit. */
+void ats_limit_threads(int count);
 
 /* item(ctx, index, worker, err): worker in [0, ats_threads()). The error of the lowest failing
  * index is returned, whatever the order; after a failure remaining items may be skipped. */

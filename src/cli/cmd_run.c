@@ -71,9 +71,9 @@ static void print_work(const ats_plan *plan, const ats_outcome *o)
 static void print_timings(const ats_outcome *o)
 {
     ats_verbose("time: read %.2f s, build %.2f s, evaluate %.2f s, measure %.2f s, write %.2f s "
-                "(%.1f %%), total %.2f s",
+                "(%.1f %%), total %.2f s; written meanwhile: %.2f s",
                 o->read, o->build, o->evaluate, o->measure, o->write,
-                o->total > 0 ? 100 * o->write / o->total : 0.0, o->total);
+                o->total > 0 ? 100 * o->write / o->total : 0.0, o->total, o->behind);
 }
 
 typedef struct one_run {

@@ -34,6 +34,7 @@ ats_code ats_outcome_of_parts(const ats_plan *plan, const ats_merge *merge, ats_
     made.evaluate = outcome->evaluate;
     made.measure = outcome->measure;
     made.write = outcome->write;
+    made.behind = outcome->behind;
     made.account = outcome->account;
     made.share = outcome->share;
     *outcome = made;

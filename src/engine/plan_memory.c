@@ -79,18 +79,17 @@ static int64_t standing_bytes(const ats_plan *plan)
 }
 
 /* Memory of everything but the backend with this batch. */
-static int64_t other_bytes(const ats_plan *plan, const unit *u, bool by_head, int64_t batch,
-                           int64_t each)
+static int64_t other_bytes(const ats_plan *plan, const unit *u, bool by_head, int64_t edits)
 {
     const int64_t tensors = u->samples * (by_head ? u->head_bytes : u->layer_bytes);
-    return standing_bytes(plan) + tensors + batch * each;
+    return standing_bytes(plan) + tensors + edits;
 }
 
 /* Fits the unit at a batch; *total: what it takes, or the least that it would. */
-static bool fits(const ats_plan *plan, const unit *u, bool by_head, int64_t batch, int64_t each,
+static bool fits(const ats_plan *plan, const unit *u, bool by_head, int64_t batch, int64_t edits,
                  int64_t *workspace, int64_t *total)
 {
-    const int64_t other = other_bytes(plan, u, by_head, batch, each);
+    const int64_t other = other_bytes(plan, u, by_head, edits);
     ats_problem problem = u->problem;
     problem.memory = plan->memory > 0 ? plan->memory - other : 0;
     if (plan->memory > 0 && problem.memory < 1) problem.memory = 1;
@@ -115,22 +114,27 @@ static ats_code refuse(const ats_plan *plan, const unit *u, int64_t least, ats_e
                     (double)plan->memory / GIB, (long long)((least >> 20) + 1));
 }
 
-static int64_t first_batch(const ats_plan *plan, int64_t each)
+/* The fewest batches of about one size that fit. */
+static int64_t first_batch(const ats_plan *plan)
 {
+    const int64_t n = plan->suite->n_variants;
     int64_t room = batch_limit;
     if (plan->memory > 0 && plan->memory / 4 < room) room = plan->memory / 4;
-    int64_t batch = room / each;
-    if (batch < 1) batch = 1;
-    return batch < plan->suite->n_variants ? batch : plan->suite->n_variants;
+    for (int64_t pieces = 1; pieces < n; pieces += 1 + pieces / 4) {
+        const int64_t batch = (n + pieces - 1) / pieces;
+        if (ats_plan_batch_bytes(plan, batch) <= room) return batch;
+    }
+    return 1;
 }
 
 /* Whole layers where they fit, else single key heads; then smaller batches. */
-static ats_code settle(ats_plan *plan, const unit *u, int64_t each, ats_err *err)
+static ats_code settle(ats_plan *plan, const unit *u, ats_err *err)
 {
     int64_t total = 0, workspace = 0, batch = plan->batch;
     for (;;) {
+        const int64_t edits = ats_plan_batch_bytes(plan, batch);
         for (int by_head = plan->by_head; by_head < 2; by_head++)
-            if (fits(plan, u, by_head != 0, batch, each, &workspace, &total)) {
+            if (fits(plan, u, by_head != 0, batch, edits, &workspace, &total)) {
                 plan->by_head = by_head != 0;
                 plan->batch = batch;
                 if (workspace > plan->workspace_bytes) plan->workspace_bytes = workspace;
@@ -153,7 +157,7 @@ static void find_budget(ats_plan *plan, int64_t given)
     plan->memory_of_group = machine.group >= 0 && usable == machine.group;
 }
 
-ats_code ats_plan_memory(ats_plan *plan, int64_t given, int64_t each, ats_err *err)
+ats_code ats_plan_memory(ats_plan *plan, int64_t given, ats_err *err)
 {
     const int64_t sample = longest(&plan->selection);
     int64_t largest = 0, tensors = 0, samples = 1;
@@ -161,15 +165,16 @@ ats_code ats_plan_memory(ats_plan *plan, int64_t given, int64_t each, ats_err *e
     ats_code rc = ATS_OK;
     ats_arena_init(&arena, false);
     find_budget(plan, given);
-    plan->batch = first_batch(plan, each);
+    plan->batch = first_batch(plan);
     /* Twice: a layer that needs single heads or a smaller batch changes what the others have. */
     for (int round = 0; round < 2; round++)
         for (int64_t l = 0; l < plan->selection.n_layers; l++) {
             unit u;
             ats_arena_reset(&arena);
             ATS_TRY(measure(plan, sample, l, &arena, &u, err));
-            ATS_TRY(settle(plan, &u, each, err));
-            const int64_t other = other_bytes(plan, &u, plan->by_head, plan->batch, each);
+            ATS_TRY(settle(plan, &u, err));
+            const int64_t other =
+                other_bytes(plan, &u, plan->by_head, ats_plan_batch_bytes(plan, plan->batch));
             if (other > largest) largest = other;
             const int64_t own = plan->by_head ? u.head_bytes : u.layer_bytes;
             if (own > tensors) tensors = own;

@@ -10,9 +10,11 @@ ATS_MUST_CHECK ats_code ats_plan_layouts(ats_plan *plan, ats_err *err);
 ATS_MUST_CHECK ats_code ats_plan_metrics(ats_plan *plan, ats_err *err);
 /* Result shape, bytes at both details, the decision between them, batch, peak, seconds. */
 ATS_MUST_CHECK ats_code ats_plan_sizes(ats_plan *plan, int64_t memory, ats_err *err);
-/* Fits the run into memory (given: bytes or 0; each: bytes of one variant of a batch): batch, key
+/* Fits the run into memory (given: bytes or 0): batch, key
  * heads at a time, what the backend and the tensors get, the peak. */
-ATS_MUST_CHECK ats_code ats_plan_memory(ats_plan *plan, int64_t given, int64_t each, ats_err *err);
+ATS_MUST_CHECK ats_code ats_plan_memory(ats_plan *plan, int64_t given, ats_err *err);
+/* Edits and recorders of the largest batch of so many variants (the last may be smaller). */
+int64_t ats_plan_batch_bytes(const ats_plan *plan, int64_t batch);
 /* Gates against metrics, spans and cases. */
 ATS_MUST_CHECK ats_code ats_plan_gates(const ats_plan *plan, ats_err *err);
 

@@ -112,23 +112,41 @@ out:
     return rc;
 }
 
-/* Bytes of one case in memory: its recorder cells and its edits of one key head. */
-static int64_t case_bytes(const ats_plan *plan)
+/* Numbers of one case in a recorder, and bytes of a side row. */
+static int64_t case_numbers(const ats_plan *plan)
 {
     const ats_record_shape shape = {.n_spans = plan->shape.n_spans,
                                     .n_top = plan->shape.n_top,
                                     .n_readouts = plan->shape.n_readouts,
                                     .d_v = plan->shape.d_v};
-    int64_t width = 0, rows = 0, d = 0;
+    int64_t width = 0;
     for (int64_t m = 0; m < plan->n_metrics; m++)
         width += ats_metric_width(plan->metrics[m], &shape);
-    for (int64_t c = 0; c < plan->n_cases; c++)
-        if (plan->cases[c].rows > rows) rows = plan->cases[c].rows;
+    return plan->shape.n_heads * plan->shape.n_probes * width;
+}
+
+static int64_t row_bytes(const ats_plan *plan)
+{
+    int64_t d = 0;
     for (int64_t l = 0; l < plan->selection.n_layers; l++) {
         const ats_layer *layer = layer_at(plan, l);
         if (layer->d_qk + layer->d_v > d) d = layer->d_qk + layer->d_v;
     }
-    return plan->shape.n_heads * plan->shape.n_probes * width * 4 + rows * (d * 4 + 24) + 1024;
+    return d * 4 + 24;
+}
+
+int64_t ats_plan_batch_bytes(const ats_plan *plan, int64_t batch)
+{
+    const int64_t n = plan->suite->n_variants;
+    int64_t most = 0;
+    for (int64_t c = 0; c < plan->n_cases; c += n)
+        for (int64_t first = 0; first < n; first += batch) {
+            int64_t rows = 0;
+            for (int64_t v = first; v < n && v < first + batch; v++)
+                rows += plan->cases[c + v].rows;
+            if (rows > most) most = rows;
+        }
+    return most * row_bytes(plan) + batch * (2 * 4 * case_numbers(plan) + 1024);
 }
 
 /* Every key of every diagnosed row: nine products with queries, and about 50 exponentials. */
@@ -173,7 +191,7 @@ ats_code ats_plan_sizes(ats_plan *plan, int64_t memory, ats_err *err)
     plan->bytes_head = result_bytes(plan, true);
     plan->detail_undecided = detail == NULL && plan->bytes_probe > detail_limit;
     plan->shape.detail_head = detail != NULL && strcmp(detail, "head") == 0;
-    ATS_TRY(ats_plan_memory(plan, memory, case_bytes(plan), err));
+    ATS_TRY(ats_plan_memory(plan, memory, err));
     plan->seconds = estimate_seconds(plan);
 out:
     return rc;

@@ -30,8 +30,9 @@ typedef struct ats_outcome {
     int64_t n_ok, n_skipped, n_failed, n_undefined;
     ats_account account; /* what the backend did */
     ats_share_sum share; /* what its batches shared */
-    double read, build, evaluate, measure, write,
-        total;              /* seconds; measure is CPU time / threads */
+    /* Seconds. measure is processor time / threads; write: nothing else went on; behind: was
+     * written while the next was evaluated, waiting for it included in write too. */
+    double read, build, evaluate, measure, write, behind, total;
     bool whole;             /* all samples: a shard's outcome has no cases and tables */
     bool finished_before;   /* nothing was computed: the result was there */
     int64_t n_mine, n_kept; /* samples of this process; those that were there already */

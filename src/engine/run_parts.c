@@ -29,7 +29,7 @@ typedef struct parts_run {
     uint8_t *mine, *done; /* [n_samples] */
     int64_t n_mine, n_kept, n_made;
     ats_err first_failure; /* of a part without one good case */
-    ats_run_progress progress;
+    ats_run_common common;
 } parts_run;
 
 static int64_t n_samples(const parts_run *r) { return r->plan->selection.n_samples; }
@@ -173,35 +173,69 @@ static void note_part(parts_run *r, ats_outcome *part, const ats_err *failure)
     if (failure->code != ATS_OK && r->first_failure.code == ATS_OK) r->first_failure = *failure;
 }
 
-static ats_code run_one(parts_run *r, int64_t s, ats_err *err)
+/* Waits for the part before, and keeps it. */
+static ats_code end_part(parts_run *r, ats_part_run **before, int64_t s, ats_err *err)
 {
-    const ats_plan one = ats_plan_sample(r->plan, s);
     ats_outcome part = {.n_cases = 0};
     ats_err failure = {.code = ATS_OK};
-    ats_code rc;
-    if (ats_interrupt_asked()) return ats_fail(err, ATS_E_INTERRUPTED, "interrupted");
-    ATS_TRY(ats_lock_check(&r->lock, err));
-    ATS_TRY(ats_run_part(&one, r->paths[s], &r->progress, &part, &failure, err));
-    note_part(r, &part, &failure);
-    r->done[s] = 1;
-    r->n_made++;
-out:
+    if (*before == NULL) return ATS_OK;
+    const ats_code rc = ats_part_run_end(*before, &part, &failure, err);
+    if (rc == ATS_OK) {
+        note_part(r, &part, &failure);
+        r->done[s] = 1;
+        r->n_made++;
+    }
     ats_outcome_fini(&part);
+    ats_part_run_free(*before);
+    *before = NULL;
+    return rc;
+}
+
+static ats_code begin_part(parts_run *r, int64_t s, ats_part_run **out, ats_err *err)
+{
+    const ats_plan one = ats_plan_sample(r->plan, s);
+    if (ats_interrupt_asked()) return ats_fail(err, ATS_E_INTERRUPTED, "interrupted");
+    const ats_code rc = ats_lock_check(&r->lock, err);
+    return rc == ATS_OK ? ats_part_run_begin(&one, r->paths[s], &r->common, out, err) : rc;
+}
+
+/* A part is evaluated while the one before is still being written. */
+static ats_code run_samples(parts_run *r, ats_err *err)
+{
+    const int64_t each = r->plan->suite->n_variants * r->plan->selection.n_layers;
+    ats_part_run *before = NULL, *now = NULL;
+    int64_t last = -1;
+    ats_code rc = ATS_OK;
+    for (int64_t s = 0; s < n_samples(r) && rc == ATS_OK; s++) {
+        if (!r->mine[s] || r->done[s]) continue;
+        rc = begin_part(r, s, &now, err);
+        ats_err other = {.code = ATS_OK};
+        const ats_code ended = end_part(r, &before, last, &other);
+        if (rc == ATS_OK && ended != ATS_OK) *err = other;
+        if (rc == ATS_OK) rc = ended;
+        before = now;
+        now = NULL;
+        last = s;
+        r->common.done += each;
+    }
+    if (rc == ATS_OK) rc = end_part(r, &before, last, err);
+    ats_part_run_free(before);
     return rc;
 }
 
 static ats_code run_missing(parts_run *r, ats_err *err)
 {
-    ats_code rc = ATS_OK;
-    const int64_t each = r->plan->suite->n_variants * r->plan->selection.n_layers;
-    for (int64_t s = 0; s < n_samples(r); s++) r->progress.total += r->mine[s] && !r->done[s];
-    r->progress.total *= each;
-    for (int64_t s = 0; s < n_samples(r) && rc == ATS_OK; s++) {
-        if (!r->mine[s] || r->done[s]) continue;
-        rc = run_one(r, s, err);
-        r->progress.done += each;
+    ats_code rc;
+    for (int64_t s = 0; s < n_samples(r); s++) r->common.total += r->mine[s] && !r->done[s];
+    if (r->common.total > 0) {
+        r->common.total *= r->plan->suite->n_variants * r->plan->selection.n_layers;
+        ATS_TRY(ats_run_common_init(&r->common, r->plan, err));
+        ATS_TRY(run_samples(r, err));
     }
-    if (rc == ATS_OK && ats_interrupt_asked()) rc = ats_fail(err, ATS_E_INTERRUPTED, "interrupted");
+    rc = ats_interrupt_asked() ? ats_fail(err, ATS_E_INTERRUPTED, "interrupted") : ATS_OK;
+out:
+    if (r->common.behind != NULL) r->outcome->behind = ats_behind_seconds(r->common.behind);
+    ats_run_common_fini(&r->common);
     return rc;
 }
 
@@ -249,8 +283,8 @@ static ats_code join(parts_run *r, ats_err *err)
     r->outcome->whole = true;
     rc = clear_parts(r, err);
 out:
-    r->progress.account.join = ats_clock() - start;
-    r->outcome->write += r->progress.account.join;
+    r->common.account.join = ats_clock() - start;
+    r->outcome->write += r->common.account.join;
     ats_merge_free(merge);
     return rc;
 }
@@ -321,7 +355,7 @@ ats_code ats_run_with(const ats_plan *plan, const ats_run_options *options, ats_
     parts_run r = {.plan = plan,
                    .options = options,
                    .outcome = &outcome,
-                   .progress.io = PTHREAD_MUTEX_INITIALIZER};
+                   .common.io = PTHREAD_MUTEX_INITIALIZER};
     const double t = ats_clock();
     ats_interrupt_watch(options->grace);
     ats_code rc = run_all(&r, err);
@@ -330,13 +364,12 @@ ats_code ats_run_with(const ats_plan *plan, const ats_run_options *options, ats_
     if (rc != ATS_OK) rc = say_kept(&r, rc, err);
     ats_lock_drop(&r.lock);
     if (r.folder != NULL) rmdir(r.folder); /* stays unless it is empty */
-    r.progress.account.n_mine = r.n_mine;
-    r.progress.account.n_kept = r.n_kept;
-    if (options->account != NULL) *options->account = r.progress.account;
+    r.common.account.n_mine = r.n_mine;
+    r.common.account.n_kept = r.n_kept;
+    if (options->account != NULL) *options->account = r.common.account;
     outcome.n_mine = r.n_mine;
     outcome.n_kept = r.n_kept;
     outcome.total = ats_clock() - t;
-    ats_run_progress_fini(&r.progress);
     ats_arena_fini(&r.arena);
     if (rc == ATS_OK)
         *out = outcome;

@@ -68,6 +68,7 @@ ats_code ats_h5_error(ats_err *err, ats_code code, const ats_h5_file *file, cons
 {
     report found = {.inner = ""};
     H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, note, &found);
+    H5Eclear2(H5E_DEFAULT); /* a thread that ends does not free its stack's words */
     char what[1024], why[1024];
     va_list args;
     va_start(args, fmt);

@@ -283,19 +283,25 @@ ats_code ats_h5_sync_folder(const char *path, ats_err *err)
     return rc;
 }
 
+ats_code ats_h5_shut(ats_h5_file *file, ats_err *err)
+{
+    const hid_t id = file->id, access = file->access;
+    file->id = file->access = 0;
+    if (access > 0) H5Pclose(access);
+    if (H5Fclose(id) < 0)
+        return ats_h5_error(err, ATS_E_IO, file, NULL,
+                            "closing the file failed; is the disk full?");
+    if (*file->unwritten > 0)
+        return ats_h5_fail(err, ATS_E_IO, file, NULL,
+                           "%d datasets could not be written out; is the disk full?",
+                           *file->unwritten);
+    return ATS_OK;
+}
+
 ats_code ats_h5_commit(ats_h5_file *file, ats_err *err)
 {
     ats_code rc = ATS_OK;
-    const hid_t id = file->id;
-    file->id = 0;
-    if (H5Fclose(id) < 0) {
-        rc = ats_h5_error(err, ATS_E_IO, file, NULL, "closing the file failed; is the disk full?");
-        goto out;
-    }
-    if (*file->unwritten > 0)
-        ATS_TRY(ats_h5_fail(err, ATS_E_IO, file, NULL,
-                            "%d datasets could not be written out; is the disk full?",
-                            *file->unwritten));
+    if (file->id > 0) ATS_TRY(ats_h5_shut(file, err));
     if (file->sealed) ATS_TRY(ats_h5_seal(file->temporary, err));
     ATS_TRY(sync_name(file, file->temporary, O_RDWR, err));
     if (rename(file->temporary, file->path) != 0) {

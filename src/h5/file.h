@@ -41,7 +41,9 @@ ATS_MUST_CHECK ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_er
 ATS_MUST_CHECK ats_code ats_h5_target_check(const char *path, ats_err *err);
 /* Makes the entry of a file or folder in its folder last. */
 ATS_MUST_CHECK ats_code ats_h5_sync_folder(const char *path, ats_err *err);
-/* Closes, syncs, renames the temporary name to path, syncs the folder. Releases the file always. */
+/* Closes what was created as far as HDF5 has a part in it; a commit or close still follows. */
+ATS_MUST_CHECK ats_code ats_h5_shut(ats_h5_file *file, ats_err *err);
+/* Shuts, syncs, renames the temporary name to path, syncs the folder. Releases the file always. */
 ATS_MUST_CHECK ats_code ats_h5_commit(ats_h5_file *file, ats_err *err);
 /* Closes; removes the temporary file of an uncommitted one. Accepts a zeroed file. */
 void ats_h5_close(ats_h5_file *file);

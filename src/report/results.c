@@ -389,8 +389,8 @@ static void close_datasets(ats_results *results)
     for (int a = 0; a < ATS_N_AXES; a++) ats_h5_dataset_close(&results->scales[a]);
 }
 
-ats_code ats_results_finish(ats_results *results, const ats_attribute *attributes,
-                            int64_t n_attributes, ats_err *err)
+ats_code ats_results_end(ats_results *results, const ats_attribute *attributes,
+                         int64_t n_attributes, ats_err *err)
 {
     ats_code rc;
     ATS_TRY(flush_all(results, err));
@@ -399,8 +399,23 @@ ats_code ats_results_finish(ats_results *results, const ats_attribute *attribute
     ATS_TRY(ats_h5_put_i64(&results->file, "/", "complete", 1, err));
     close_datasets(results);
     results->n_metrics = 0;
-    rc = ats_h5_commit(&results->file, err);
+    rc = ats_h5_shut(&results->file, err);
 out:
+    return rc;
+}
+
+ats_code ats_results_commit(ats_results *results, ats_err *err)
+{
+    const ats_code rc = ats_h5_commit(&results->file, err);
+    ats_results_abort(results);
+    return rc;
+}
+
+ats_code ats_results_finish(ats_results *results, const ats_attribute *attributes,
+                            int64_t n_attributes, ats_err *err)
+{
+    const ats_code rc = ats_results_end(results, attributes, n_attributes, err);
+    if (rc == ATS_OK) return ats_results_commit(results, err);
     ats_results_abort(results);
     return rc;
 }

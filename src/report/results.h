@@ -112,8 +112,13 @@ ATS_MUST_CHECK ats_code ats_results_cells(ats_results *results, const char *name
                                           const char *long_name, const char *definition,
                                           const float *values, ats_err *err);
 
-/* Late root attributes (timings are not among them: equal runs give equal bytes), then `complete`,
- * close, fsync, rename. Frees. */
+/* Late root attributes (timings are not among them: equal runs give equal bytes), then `complete`
+ * and the last that HDF5 has to do; a commit or an abort follows. */
+ATS_MUST_CHECK ats_code ats_results_end(ats_results *results, const ats_attribute *attributes,
+                                        int64_t n_attributes, ats_err *err);
+/* Seal, fsync, rename: without HDF5. Frees. */
+ATS_MUST_CHECK ats_code ats_results_commit(ats_results *results, ats_err *err);
+/* Both. Frees. */
 ATS_MUST_CHECK ats_code ats_results_finish(ats_results *results, const ats_attribute *attributes,
                                            int64_t n_attributes, ats_err *err);
 void ats_results_abort(ats_results *results); /* closes and removes the temporary file */
