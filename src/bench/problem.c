@@ -39,6 +39,22 @@ static ats_code random_words(ats_arena *arena, ats_rng *rng, ats_dtype dtype, in
     return ATS_OK;
 }
 
+/* As a capture of this type stores them: widened, so that no bit is left that it could not hold. */
+static ats_code random_queries(ats_arena *arena, ats_rng *rng, ats_dtype dtype, int64_t count,
+                               float **out, ats_err *err)
+{
+    float *x = NULL;
+    uint16_t word;
+    const ats_code rc = random_floats(arena, rng, count, &x, err);
+    if (rc != ATS_OK) return rc;
+    for (int64_t i = 0; dtype != ATS_F32 && i < count; i++) {
+        ats_narrow(dtype, &x[i], 1, &word, 0);
+        x[i] = ats_load(dtype, &word, 0);
+    }
+    *out = x;
+    return ATS_OK;
+}
+
 /* Target, sink and recent rows, and the rest: what a run always has. */
 static ats_code make_regions(ats_arena *arena, int64_t n, ats_problem *p, ats_err *err)
 {
@@ -80,7 +96,7 @@ ats_code ats_bench_problem(ats_arena *arena, const ats_bench_shape *shape, ats_p
     ats_code rc;
     ATS_TRY(random_words(arena, &rng, shape->dtype, n * d, &p.k, err));
     ATS_TRY(random_words(arena, &rng, shape->dtype, n * d, &p.v, err));
-    ATS_TRY(random_floats(arena, &rng, rows * d, &q, err));
+    ATS_TRY(random_queries(arena, &rng, shape->dtype, rows * d, &q, err));
     ATS_TRY(ATS_NEW(arena, n, &key_pos, err));
     ATS_TRY(ATS_NEW(arena, rows, &q_pos, err));
     for (int64_t i = 0; i < n; i++) key_pos[i] = i;

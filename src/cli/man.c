@@ -83,7 +83,7 @@ void ats_man_print(FILE *stream)
     fputs(".SH EXIT STATUS\n0 pass; 1 a gate failed; 2 inconclusive; 3 bad command line, suite or "
           "input; 4 environment; 5 internal error; 75 interrupted, run again to continue.\n"
           ".SH ENVIRONMENT\n.TP\nATTNSTRESS_CPU\nInstruction set of the cpu backend: portable, "
-          "avx2, avx512 or amx.\n.TP\nNO_COLOR\nNo colour, whatever the "
+          "avx2, avx512, avx512_bf16 or amx.\n.TP\nNO_COLOR\nNo colour, whatever the "
           "terminal.\n.TP\nHDF5_PLUGIN_PATH\nFolder of "
           "the zstd filter for other programs that read results; `attnstress doctor` prints it.\n",
           stream);

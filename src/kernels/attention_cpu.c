@@ -120,7 +120,7 @@ static ats_code measure_variant(void *ctx, int64_t index, int worker_index, ats_
     ats_cpu_variant variant;
     ats_code rc;
     ATS_TRY(ats_edit_check(whole, edit, err));
-    ats_stats_clear(whole, &worker->stats);
+    ats_stats_clear_numbers(whole, &worker->stats);
     if (run->device != NULL)
         ATS_TRY(run->device->variant(run->device->ctx, worker_index, tiles, edit, err));
     for (int64_t tile = 0; tile < tiles->n; tile++) {

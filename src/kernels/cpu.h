@@ -45,6 +45,17 @@ typedef struct ats_cpu_turn {
     ats_cpu_turned *leaves; /* [n_leaves] */
 } ats_cpu_turn;
 
+/* Queries as they look at keys moved by some delta. */
+typedef struct ats_cpu_view {
+    int64_t turn;           /* query_delta - delta */
+    const float *q;         /* [d_qk, lanes] rotated by turn, transposed */
+    const float *rows;      /* [rows, d_qk] the same by rows, ATS_CPU_FEW of them at least */
+    const float *q_at;      /* [lanes] relative positions, moved by turn */
+    const uint16_t *packed; /* for key_matrix, without the scale that q and rows may hold */
+    int terms;
+    const uint32_t *pairs; /* for few rows of bfloat16 numbers, likewise; NULL: none */
+} ats_cpu_view;
+
 /* A tile: some rows of the problem, evaluated together. What belongs to keys alone (tree, norms) is
  * shared by all tiles. */
 typedef struct ats_cpu_base {
@@ -58,14 +69,15 @@ typedef struct ats_cpu_base {
     bool few;             /* ATS_CPU_FEW lanes */
     int64_t lanes, width; /* n_rows and d_v rounded up to 16 */
     ats_key_tree tree;
-    int64_t origin;    /* position that relative positions count from */
-    float *slope;      /* [lanes] ALiBi slopes, 0 in the padding; NULL: none */
-    float *plane;      /* [n_keys, lanes] bias, -inf: never legal; NULL: nothing static */
-    float *v_norm;     /* [n_keys] |v|, 0 where v is not finite */
-    float *log_norm;   /* [n_keys] log|v| */
-    uint8_t *v_bad;    /* [n_keys] 1: v is not finite, or its norm no float */
-    uint8_t *leaf_bad; /* [n_leaves] */
-    float *z;          /* [n_keys, lanes]; NULL: nobody needs them again */
+    int64_t origin;     /* position that relative positions count from */
+    ats_cpu_view plain; /* the stored queries at no distance */
+    float *slope;       /* [lanes] ALiBi slopes, 0 in the padding; NULL: none */
+    float *plane;       /* [n_keys, lanes] bias, -inf: never legal; NULL: nothing static */
+    float *v_norm;      /* [n_keys] |v|, 0 where v is not finite */
+    float *log_norm;    /* [n_keys] log|v| */
+    uint8_t *v_bad;     /* [n_keys] 1: v is not finite, or its norm no float */
+    uint8_t *leaf_bad;  /* [n_leaves] */
+    float *z;           /* [n_keys, lanes]; NULL: nobody needs them again */
     /* Best logit of small regions, known before the pass; and how many keys are heavier, counted on
      * the way. [n_regions, lanes]; aim +inf: not counted. */
     float *aim, *heavier;
@@ -88,16 +100,6 @@ typedef struct ats_cpu_tiles {
     ats_cpu_base *at; /* [n] */
     ats_stats stats;  /* of the whole base; every tile has its rows of it */
 } ats_cpu_tiles;
-
-/* Queries as they look at keys moved by some delta. */
-typedef struct ats_cpu_view {
-    int64_t turn;           /* query_delta - delta */
-    const float *q;         /* [d_qk, lanes] rotated by turn, transposed */
-    const float *rows;      /* [rows, d_qk] the same by rows, ATS_CPU_FEW of them at least */
-    const float *q_at;      /* [lanes] relative positions, moved by turn */
-    const uint16_t *packed; /* for key_matrix, without the scale that q and rows may hold */
-    int terms;
-} ats_cpu_view;
 
 enum { ATS_CPU_VIEWS = 4 };
 
@@ -231,6 +233,8 @@ typedef struct ats_cpu_variant {
 /* cpu_logits.c */
 void ats_cpu_bounds(const ats_cpu_base *base, int64_t query_delta, int64_t delta, int64_t *low,
                     int64_t *high);
+ATS_MUST_CHECK ats_code ats_cpu_plain_view(ats_arena *arena, const ats_cpu_base *base,
+                                           ats_cpu_view *out, ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_view_get(ats_cpu_worker *worker, ats_cpu_variant *variant,
                                          int64_t turn, ats_cpu_view *out, ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,

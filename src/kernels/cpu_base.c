@@ -326,6 +326,7 @@ static ats_code tile_layout(ats_arena *arena, const ats_problem *whole, int64_t 
     }
     ATS_TRY(row_arrays(arena, &base, needs->logits, err));
     ATS_TRY(measured_arrays(arena, &base, needs->logits, err));
+    ATS_TRY(ats_cpu_plain_view(arena, &base, &base.plain, err));
     *out = base;
 out:
     return rc;
@@ -445,7 +446,7 @@ ats_code ats_cpu_worker_layout(ats_arena *arena, const ats_cpu_tiles *tiles, ats
     ATS_TRY(matrix_rooms(arena, base, out, err));
     ATS_TRY(worker_rooms(arena, tiles, out, err));
     ATS_TRY(worker_lists(arena, tiles, out, err));
-    ATS_TRY(ats_stats_new(arena, base->whole, true, &out->stats, err));
+    ATS_TRY(ats_stats_room(arena, base->whole, true, &out->stats, err));
 out:
     return rc;
 }

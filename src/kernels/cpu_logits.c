@@ -60,7 +60,14 @@ static float folded_scale(const ats_cpu_variant *variant)
     return plain_logits(variant->base) ? (float)(variant->scale / variant->temperature) : 1.0f;
 }
 
-static ats_code make_view(ats_cpu_worker *worker, const ats_cpu_variant *variant, int64_t turn,
+/* From 3 rows on: one or two are as fast as memory without. */
+static bool takes_pairs(const ats_cpu_base *base)
+{
+    return base->few && base->problem->n_rows > 2 && base->problem->k_dtype == ATS_BF16 &&
+           base->wide->pack_pairs != NULL;
+}
+
+static ats_code make_view(ats_arena *arena, const ats_cpu_variant *variant, int64_t turn,
                           ats_cpu_view *out, ats_err *err)
 {
     const ats_cpu_base *base = variant->base;
@@ -70,37 +77,54 @@ static ats_code make_view(ats_cpu_worker *worker, const ats_cpu_variant *variant
         edit != NULL && edit->q != NULL ? edit->q + base->first_row * p->d_qk : p->q;
     float *turned = NULL, *q = NULL, *q_at = NULL;
     uint16_t *packed = NULL;
+    uint32_t *pairs = NULL;
     int terms = 0;
     const int64_t rows = p->n_rows > ATS_CPU_FEW ? p->n_rows : ATS_CPU_FEW;
     ats_code rc;
-    ATS_TRY(ATS_NEW0(&worker->arena, rows * p->d_qk, &turned, err));
-    ATS_TRY(ATS_NEW(&worker->arena, base->lanes * p->d_qk, &q, err));
-    ATS_TRY(ATS_NEW(&worker->arena, base->lanes, &q_at, err));
+    ATS_TRY(ATS_NEW0(arena, rows * p->d_qk, &turned, err));
+    ATS_TRY(ATS_NEW(arena, base->lanes * p->d_qk, &q, err));
+    ATS_TRY(ATS_NEW(arena, base->lanes, &q_at, err));
+    if (base->key_matrix != NULL)
+        ATS_TRY(ATS_NEW(arena, ats_matrix_packed(p->d_qk, base->lanes), &packed, err));
+    if (takes_pairs(base)) ATS_TRY(ATS_NEW(arena, ATS_CPU_FEW * p->d_qk, &pairs, err));
+    if (arena->count_only) goto out;
     ats_rope_move(&p->contract.rope, turn, p->n_rows, p->d_qk, source, turned);
     if (base->key_matrix != NULL) {
-        ATS_TRY(ATS_NEW(&worker->arena, ats_matrix_packed(p->d_qk, base->lanes), &packed, err));
         transpose(turned, p->n_rows, p->d_qk, base->lanes, q);
         terms = base->key_matrix->pack_queries(base->lanes, p->d_qk, q, packed);
     }
+    if (pairs != NULL && !base->wide->pack_pairs(p->d_qk, turned, pairs)) pairs = NULL;
     const float scale = folded_scale(variant);
     for (int64_t i = 0; scale != 1.0f && i < p->n_rows * p->d_qk; i++) turned[i] *= scale;
     transpose(turned, p->n_rows, p->d_qk, base->lanes, q);
     for (int64_t row = 0; row < base->lanes; row++)
         q_at[row] = row < p->n_rows ? (float)(p->q_pos[row] + turn - base->origin) : 0.0f;
-    *out = (ats_cpu_view){turn, q, turned, q_at, packed, terms};
+    *out = (ats_cpu_view){turn, q, turned, q_at, packed, terms, pairs};
 out:
     return rc;
+}
+
+ats_code ats_cpu_plain_view(ats_arena *arena, const ats_cpu_base *base, ats_cpu_view *out,
+                            ats_err *err)
+{
+    const ats_contract *c = &base->problem->contract;
+    const ats_cpu_variant plain = {.base = base, .scale = c->scale, .temperature = c->temperature};
+    return make_view(arena, &plain, 0, out, err);
 }
 
 ats_code ats_cpu_view_get(ats_cpu_worker *worker, ats_cpu_variant *variant, int64_t turn,
                           ats_cpu_view *out, ats_err *err)
 {
+    if (turn == 0 && !variant->rescaled) {
+        *out = variant->base->plain;
+        return ATS_OK;
+    }
     for (int i = 0; i < variant->n_views; i++)
         if (variant->views[i].turn == turn) {
             *out = variant->views[i];
             return ATS_OK;
         }
-    const ats_code rc = make_view(worker, variant, turn, out, err);
+    const ats_code rc = make_view(&worker->arena, variant, turn, out, err);
     if (rc == ATS_OK && variant->n_views < ATS_CPU_VIEWS) variant->views[variant->n_views++] = *out;
     return rc;
 }
@@ -160,14 +184,20 @@ static void find_bounds(ats_cpu_worker *w, const ats_cpu_base *base, int64_t que
 
 /* q.k for few rows: summed across a vector, or with a row in each lane where those would be too
  * many sums, a few keys at a time. */
-static bool few_products(const ats_cpu_worker *w, const ats_cpu_base *base, ats_dtype dtype,
+static bool few_products(const ats_cpu_worker *w, const ats_cpu_variant *variant, ats_dtype dtype,
                          const void *words, const ats_cpu_keys *keys, const ats_cpu_view *view,
                          float *z)
 {
+    const ats_cpu_base *base = variant->base;
     enum { AT_A_TIME = 12 };
     const ats_problem *p = base->problem;
     const int64_t d = p->d_qk, line = 64;
     const ats_cpu_ahead *ahead = &w->values_ahead;
+    if (view->pairs != NULL && dtype == ATS_BF16) {
+        base->wide->dot_pairs(keys->keys, d, words, keys->first, view->pairs, folded_scale(variant),
+                              z, ahead);
+        return true;
+    }
     if (p->n_rows <= ATS_CPU_FEW / 2)
         return base->wide->dot(keys->keys, p->n_rows, d, dtype, words, keys->first, view->rows, z,
                                ahead);
@@ -221,7 +251,7 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
         base->key_matrix->dot(keys->keys, lanes, p->d_qk,
                               (const uint16_t *)p->k + keys->first * p->d_qk, view.packed,
                               view.terms, folded_scale(variant), worker->key_words, z);
-    else if (!base->few || !few_products(worker, base, dtype, words, keys, &view, z))
+    else if (!base->few || !few_products(worker, variant, dtype, words, keys, &view, z))
         base->ops->gemm(keys->keys, lanes, p->d_qk, key_rows(worker, variant, keys), p->d_qk, 1,
                         view.q, lanes, z, lanes);
     if (!plain_logits(base)) {

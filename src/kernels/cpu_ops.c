@@ -27,6 +27,15 @@ static bool machine_has_avx512(void)
 #endif
 }
 
+static bool machine_has_avx512_bf16(void)
+{
+#if defined(__x86_64__)
+    return machine_has_avx512() && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
 static bool machine_has_avx2(void)
 {
 #if defined(__x86_64__)
@@ -36,41 +45,37 @@ static bool machine_has_avx2(void)
 #endif
 }
 
-/* Vectors of one instruction set, widest first. */
-static const ats_cpu_ops *widest_vectors(void)
-{
-    if (ats_cpu_ops_avx512.name != NULL && machine_has_avx512()) return &ats_cpu_ops_avx512;
-    if (ats_cpu_ops_avx2.name != NULL && machine_has_avx2()) return &ats_cpu_ops_avx2;
-    return &ats_cpu_ops_portable;
-}
-
 typedef struct level {
     const char *name;
     const ats_cpu_ops *ops; /* NULL: not here, because */
     const char *missing;
 } level;
 
-enum { N_LEVELS = 4 };
+enum { N_LEVELS = 5 };
 
 static ats_cpu_ops with_matrix; /* the widest vectors, and matrix units */
 static level levels[N_LEVELS];  /* best first; filled once */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+static level vectors(const char *name, const ats_cpu_ops *ops, bool here)
+{
+    return (level){name, ops->name != NULL && here ? ops : NULL, "this machine or build lacks it"};
+}
+
 static void find_levels(void)
 {
-    static const char *const lacks = "this machine or build lacks it";
-    const ats_cpu_ops *vectors = widest_vectors();
-    const char *no_matrix = lacks;
+    const char *no_matrix = "this build lacks it";
+    int widest = 1;
+    levels[1] = vectors("avx512_bf16", &ats_cpu_ops_avx512_bf16, machine_has_avx512_bf16());
+    levels[2] = vectors("avx512", &ats_cpu_ops_avx512, machine_has_avx512());
+    levels[3] = vectors("avx2", &ats_cpu_ops_avx2, machine_has_avx2());
+    levels[4] = vectors("portable", &ats_cpu_ops_portable, true);
+    while (levels[widest].ops == NULL) widest++;
     if (ats_cpu_matrix_amx.name != NULL) no_matrix = ats_cpu_matrix_amx.missing();
-    with_matrix = *vectors;
+    with_matrix = *levels[widest].ops;
     with_matrix.name = "amx";
     with_matrix.matrix = &ats_cpu_matrix_amx;
-    const bool avx512 = vectors == &ats_cpu_ops_avx512;
-    const bool avx2 = ats_cpu_ops_avx2.name != NULL && machine_has_avx2();
     levels[0] = (level){"amx", no_matrix == NULL ? &with_matrix : NULL, no_matrix};
-    levels[1] = (level){"avx512", avx512 ? &ats_cpu_ops_avx512 : NULL, lacks};
-    levels[2] = (level){"avx2", avx2 ? &ats_cpu_ops_avx2 : NULL, lacks};
-    levels[3] = (level){"portable", &ats_cpu_ops_portable, NULL};
 }
 
 ats_code ats_cpu_ops_find(const ats_cpu_ops **out, ats_err *err)
@@ -91,9 +96,11 @@ ats_code ats_cpu_ops_find(const ats_cpu_ops **out, ats_err *err)
                 "ATTNSTRESS_CPU asks for %s, but %s; unset it to take the best there is", wanted,
                 at->missing);
     }
-    return ats_fail(err, ATS_E_UNSUPPORTED,
-                    "ATTNSTRESS_CPU is \"%s\"; choose portable, avx2, avx512 or amx, or unset it",
-                    wanted);
+    return ats_fail(
+        err, ATS_E_UNSUPPORTED,
+        "ATTNSTRESS_CPU is \"%s\"; choose portable, avx2, avx512, avx512_bf16 or amx, or "
+        "unset it",
+        wanted);
 }
 
 const char *ats_cpu_matrix_missing(void)

@@ -116,6 +116,12 @@ typedef struct ats_cpu_ops {
      * rows. */
     bool (*dot)(int64_t keys, int64_t rows, int64_t d, ats_dtype dtype, const void *k,
                 int64_t first, const float *q, float *z, const ats_cpu_ahead *ahead);
+    /* Pairs of the queries q [ATS_CPU_FEW, d], when all of them are bfloat16 numbers; packed [d /
+     * 2, ATS_CPU_FEW]. False: not for these. NULL: no products of pairs here. */
+    bool (*pack_pairs)(int64_t d, const float *q, uint32_t *packed);
+    /* z [keys, ATS_CPU_FEW] = scale k rows [first, ..) . q for bfloat16 k. */
+    void (*dot_pairs)(int64_t keys, int64_t d, const uint16_t *k, int64_t first,
+                      const uint32_t *packed, float scale, float *z, const ats_cpu_ahead *ahead);
     /* o [ATS_CPU_FEW, width] = sum p [keys, ATS_CPU_FEW] v rows [first, ..); likewise. */
     bool (*mix)(int64_t keys, int64_t rows, int64_t width, ats_dtype dtype, const void *v,
                 int64_t first, const float *p, float *o, const ats_cpu_ahead *ahead);
@@ -126,6 +132,8 @@ typedef struct ats_cpu_ops {
      * log_sum NULL: 0. Rows with peak -inf give 0. */
     void (*exponentials)(int64_t rows, const float *m, const double *peak, const double *log_sum,
                          double *out);
+    /* y[i] = sum over j < n of g[j] x[j][i], j ascending; 0 without any. */
+    void (*combine)(int64_t count, int64_t n, const float *g, const float *const *x, float *y);
     /* y[i] += g x[i] */
     void (*axpy)(int64_t count, float g, const float *x, float *y);
     /* Weights alone: p = exp(scale (x - max x)), m = scale max x and l = sum p of every lane. */
@@ -141,6 +149,7 @@ typedef struct ats_cpu_ops {
 extern const ats_cpu_ops ats_cpu_ops_portable;
 extern const ats_cpu_ops ats_cpu_ops_avx2; /* name NULL where not compiled */
 extern const ats_cpu_ops ats_cpu_ops_avx512;
+extern const ats_cpu_ops ats_cpu_ops_avx512_bf16;
 
 /* The widest table this machine runs, with matrix units where it has them (the level "amx"), or the
  * one that ATTNSTRESS_CPU names; fails with a sentence when that one is unknown or unavailable. */

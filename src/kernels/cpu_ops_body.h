@@ -1,7 +1,7 @@
 /* The kernels of cpu_ops.h in terms of vectors of VL floats; included by one file per instruction
  * set, which defines VL, the register tiles MR x NV and THIN x 1, and may define V_MAX,
- * V_SELECT_GT, V_ANY_GT, V_BITS_GT, V_SQRT, V_WIDEN_BF16 and V_WIDEN_F16. No include guard: it is a
- * body. */
+ * V_SELECT_GT, V_ANY_GT, V_BITS_GT, V_SQRT, V_WIDEN_BF16, V_WIDEN_F16 and V_DOT_PAIRS. No include
+ * guard: it is a body. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -415,6 +415,30 @@ static int64_t ops_next_above(int64_t start, int64_t keys, int64_t lanes, const 
     return keys;
 }
 
+INLINE void combine_strip(const int nv, int64_t n, const float *g, const float *const *x,
+                          int64_t at, float *y)
+{
+    vf sum[8];
+#pragma GCC unroll 8
+    for (int k = 0; k < nv; k++) sum[k] = v_set(0.0f);
+    for (int64_t j = 0; j < n; j++)
+#pragma GCC unroll 8
+        for (int k = 0; k < nv; k++) sum[k] += g[j] * v_load(x[j] + at + k * VL);
+#pragma GCC unroll 8
+    for (int k = 0; k < nv; k++) v_store(y + at + k * VL, sum[k]);
+}
+
+static void ops_combine(int64_t count, int64_t n, const float *g, const float *const *x, float *y)
+{
+    int64_t i = 0;
+    for (; i + 8 * VL <= count; i += 8 * VL) combine_strip(8, n, g, x, i, y);
+    for (; i + VL <= count; i += VL) combine_strip(1, n, g, x, i, y);
+    for (; i < count; i++) {
+        y[i] = 0;
+        for (int64_t j = 0; j < n; j++) y[i] += g[j] * x[j][i];
+    }
+}
+
 static void ops_axpy(int64_t count, float g, const float *x, float *y)
 {
     int64_t i = 0;
@@ -486,10 +510,15 @@ const ats_cpu_ops OPS_TABLE = {
     .above = ops_above,
     .norms = ops_norms,
     .dot = ops_dot,
+#ifdef V_DOT_PAIRS
+    .pack_pairs = ops_pack_pairs,
+    .dot_pairs = ops_dot_pairs,
+#endif
     .mix = ops_mix,
     .merge = ops_merge,
     .exponentials = ops_exponentials,
     .next_above = ops_next_above,
+    .combine = ops_combine,
     .axpy = ops_axpy,
     .weights = ops_weights,
     .burn_flops = 2.0 * CHAINS * VL,

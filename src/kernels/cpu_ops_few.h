@@ -122,6 +122,76 @@ static bool ops_dot(int64_t keys, int64_t rows, int64_t d, ats_dtype dtype, cons
     return true;
 }
 
+#ifdef V_DOT_PAIRS
+typedef uint64_t vq __attribute__((vector_size(4 * VL)));
+
+/* Lane 2 row + i of step t: dimensions 4 t + 2 i and the next one. */
+static bool ops_pack_pairs(int64_t d, const float *q, uint32_t *packed)
+{
+    uint32_t rest = 0;
+    if (d % 4 != 0) return false;
+    for (int64_t j = 0; j < d; j += 2)
+        for (int64_t row = 0; row < ATS_CPU_FEW; row++) {
+            uint32_t pair[2];
+            memcpy(pair, q + row * d + j, sizeof pair);
+            rest |= (pair[0] | pair[1]) & 0xffffu;
+            packed[j / 4 * VL + 2 * row + j / 2 % 2] = pair[0] >> 16 | (pair[1] & 0xffff0000u);
+        }
+    return rest == 0;
+}
+
+/* Up to 12 keys; those of two lie in one vector at the end. */
+INLINE void dot_pairs_of(const int keys, int64_t d, const uint16_t *k, const uint32_t *packed,
+                         float scale, float *z)
+{
+    vf sum[12];
+    vi even, odd;
+    for (int i = 0; i < VL; i++) {
+        even[i] = 2 * i;
+        odd[i] = 2 * i + 1;
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < keys; i++) sum[i] = v_set(0.0f);
+    for (int64_t j = 0; j < d; j += 4) {
+        vi query;
+        memcpy(&query, packed + j / 4 * VL, sizeof query);
+#pragma GCC unroll 12
+        for (int i = 0; i < keys; i++) {
+            uint64_t words;
+            memcpy(&words, k + i * d + j, sizeof words);
+            sum[i] = V_DOT_PAIRS(sum[i], query, (vq){0} + words);
+        }
+    }
+    if (keys == 1) {
+        float whole[VL];
+        v_store(whole, scale * (v_shuffle(sum[0], sum[0], even) + v_shuffle(sum[0], sum[0], odd)));
+        memcpy(z, whole, ATS_CPU_FEW * sizeof *z);
+    }
+#pragma GCC unroll 6
+    for (int i = 0; i + 2 <= keys; i += 2)
+        v_store(z + i * ATS_CPU_FEW,
+                scale * (v_shuffle(sum[i], sum[i + 1], even) + v_shuffle(sum[i], sum[i + 1], odd)));
+}
+
+static void ops_dot_pairs(int64_t keys, int64_t d, const uint16_t *k, int64_t first,
+                          const uint32_t *packed, float scale, float *z, const ats_cpu_ahead *ahead)
+{
+    enum { MANY = 12, SOME = 4 };
+    const int64_t lines = lines_each(ahead, (keys + MANY - 1) / MANY);
+    const char *next = ahead->from;
+    int64_t i = 0;
+    k += first * d;
+    for (; i + MANY <= keys; i += MANY) {
+        fetch(&next, lines);
+        dot_pairs_of(MANY, d, k + i * d, packed, scale, z + i * ATS_CPU_FEW);
+    }
+    if (i < keys) fetch(&next, lines);
+    for (; i + SOME <= keys; i += SOME)
+        dot_pairs_of(SOME, d, k + i * d, packed, scale, z + i * ATS_CPU_FEW);
+    for (; i < keys; i++) dot_pairs_of(1, d, k + i * d, packed, scale, z + i * ATS_CPU_FEW);
+}
+#endif
+
 /* Columns [column, column + nv vectors) of the sums of some keys, added to o when `more`. */
 INLINE void mix_strip(const int few, const int nv, const ats_dtype dtype, int64_t keys,
                       int64_t width, const void *v, int64_t at, const float *p, bool more, float *o,
@@ -185,11 +255,22 @@ static bool ops_mix(int64_t keys, int64_t rows, int64_t width, ats_dtype dtype, 
 INLINE void squares_of(const ats_dtype dtype, int64_t keys, int64_t width, const void *rows,
                        int64_t first, float *squares)
 {
+#ifdef V_DOT_PAIRS
+    const bool paired = dtype == ATS_BF16 && width % (2 * VL) == 0;
+#endif
     for (int64_t i = 0; i < keys; i += VL) {
         vf sum[VL];
         for (int r = 0; r < VL; r++) {
             sum[r] = v_set(0.0f);
             if (i + r >= keys) continue;
+#ifdef V_DOT_PAIRS
+            for (int64_t j = 0; paired && j < width; j += 2 * VL) {
+                vi x;
+                memcpy(&x, (const uint16_t *)rows + (first + i + r) * width + j, sizeof x);
+                sum[r] = V_DOT_PAIRS(sum[r], x, x);
+            }
+            if (paired) continue;
+#endif
             for (int64_t j = 0; j < width; j += VL) {
                 const vf x = v_load_as(dtype, rows, (first + i + r) * width + j);
                 sum[r] += x * x;

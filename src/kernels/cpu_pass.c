@@ -234,11 +234,9 @@ static ats_code make_queries(ats_arena *arena, leaf_pass *pass, int threads, ats
     ATS_TRY(ATS_NEW(arena, threads * tiles, &pass->plain, err));
     for (int64_t i = 0; i < threads * tiles; i++) {
         const ats_cpu_base *base = &pass->tiles->at[i % tiles];
-        ats_cpu_view view;
         pass->plain[i] = (ats_cpu_variant){.base = base,
                                            .scale = base->problem->contract.scale,
                                            .temperature = base->problem->contract.temperature};
-        ATS_TRY(ats_cpu_view_get(&pass->workers[i / tiles], &pass->plain[i], 0, &view, err));
     }
 out:
     return rc;

@@ -44,9 +44,10 @@ static int64_t shared(const int64_t *x, int64_t nx, const int64_t *y, int64_t ny
 static bool survives(const ats_cpu_variant *v, const ats_cpu_changes *changes, int64_t key,
                      int64_t row)
 {
-    if (key < 0 || !(v->base->z[key * v->base->lanes + row] > -INFINITY)) return false;
+    if (key < 0) return false;
     const ats_cpu_chunk *chunk = ats_cpu_changes_at(changes, key);
-    if (chunk == NULL) return true;
+    if (chunk == NULL) return true; /* in a list, so legal, and the same in both */
+    if (!(v->base->z[key * v->base->lanes + row] > -INFINITY)) return false;
     return chunk->zv != NULL && chunk->zv[(key - chunk->first) * v->base->lanes + row] > -INFINITY;
 }
 

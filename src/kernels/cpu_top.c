@@ -145,19 +145,6 @@ ats_code ats_cpu_changes_find(ats_cpu_worker *worker, const ats_cpu_variant *v,
     return ATS_OK;
 }
 
-const ats_cpu_chunk *ats_cpu_changes_at(const ats_cpu_changes *c, int64_t key)
-{
-    int64_t low = 0, high = c->n_chunks;
-    while (low < high) {
-        const int64_t middle = (low + high) / 2;
-        if (c->chunks[middle]->first + c->chunks[middle]->keys <= key)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < c->n_chunks && c->chunks[low]->first <= key ? c->chunks[low] : NULL;
-}
-
 /* Starts a row's list with the base's entries that still hold; false: they do not suffice. */
 static bool seed(const ats_cpu_variant *v, const ats_cpu_changes *changes, ats_cpu_which which,
                  const ats_cpu_top *from, int64_t row, ats_cpu_top *list)

@@ -26,7 +26,18 @@ ATS_MUST_CHECK ats_code ats_cpu_top_new(ats_arena *arena, const ats_cpu_base *ba
 ATS_MUST_CHECK ats_code ats_cpu_changes_find(ats_cpu_worker *worker, const ats_cpu_variant *variant,
                                              ats_cpu_changes *out, ats_err *err);
 /* The changed chunk that holds a base key, or NULL. */
-const ats_cpu_chunk *ats_cpu_changes_at(const ats_cpu_changes *changes, int64_t key);
+static inline const ats_cpu_chunk *ats_cpu_changes_at(const ats_cpu_changes *c, int64_t key)
+{
+    int64_t low = 0, high = c->n_chunks;
+    while (low < high) {
+        const int64_t middle = (low + high) / 2;
+        if (c->chunks[middle]->first + c->chunks[middle]->keys <= key)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < c->n_chunks && c->chunks[low]->first <= key ? c->chunks[low] : NULL;
+}
 /* Fills empty lists of the rows with wanted[row] != 0, from the base's list where `changes` allow
  * it. payload: by |w v| instead of w (all keys only). */
 ATS_MUST_CHECK ats_code ats_cpu_top_fill(ats_cpu_worker *worker, const ats_cpu_variant *variant,

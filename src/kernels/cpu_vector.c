@@ -5,11 +5,17 @@
 
 #include <string.h>
 
+#include "kernels/stats.h"
+
 typedef struct vectors {
     const ats_cpu_variant *v;
     ats_stats *out;
     uint8_t *whole;   /* [n_regions] 1: no key of the region changed */
     float *unchanged; /* [width] U of the current row */
+    /* Terms of a sum: [n_parts + 1] factors and rows of value sums. */
+    int64_t n_terms;
+    float *factor;
+    const float **term;
 } vectors;
 
 /* Beyond this, c or a base weight may leave the range of double where their product does not. */
@@ -20,6 +26,19 @@ static void add(const ats_cpu_base *base, double factor, const float *states, in
 {
     if (states != NULL)
         base->ops->axpy(base->problem->d_v, (float)factor, states + row * base->width, out);
+}
+
+static void put(vectors *x, double factor, const float *row)
+{
+    x->factor[x->n_terms] = (float)factor;
+    x->term[x->n_terms++] = row;
+}
+
+/* The sum of the terms; none are left. */
+static void take_sum(vectors *x, int64_t count, float *out)
+{
+    x->v->base->ops->combine(count, x->n_terms, x->factor, x->term, out);
+    x->n_terms = 0;
 }
 
 static void clear(float *x, int64_t count) { memset(x, 0, (size_t)count * sizeof *x); }
@@ -39,38 +58,53 @@ static void find_whole(const vectors *x)
     }
 }
 
-static void row_unchanged(const vectors *x, int64_t row)
+static void row_unchanged(vectors *x, int64_t row)
 {
-    clear(x->unchanged, x->v->base->width);
+    const int64_t width = x->v->base->width;
     for (int64_t i = 0; i < x->v->n_parts; i++) {
         const ats_cpu_part *part = &x->v->parts[i];
-        if (plain(part) && part->gb[row] != 0)
-            add(x->v->base, part->gb[row], part->b->o, row, x->unchanged);
+        if (plain(part) && part->gb[row] != 0) put(x, part->gb[row], part->b->o + row * width);
     }
+    take_sum(x, width, x->unchanged);
+}
+
+/* What the keys of region r add; those of whole regions are c times the base. */
+static void region_output(vectors *x, int64_t r, int64_t row, float *out)
+{
+    const ats_cpu_variant *v = x->v;
+    const ats_key_tree *tree = &v->base->tree;
+    for (int64_t i = 0; i < v->n_parts; i++) {
+        const ats_cpu_part *part = &v->parts[i];
+        if (part->run < 0 || part->v == NULL || part->gv[row] == 0) continue;
+        if (tree->member[r * tree->n_runs + part->run])
+            put(x, part->gv[row], part->v->o + row * v->base->width);
+    }
+    take_sum(x, v->base->problem->d_v, out);
 }
 
 /* shared: unchanged keys are c times the base. */
-static void row_outputs(const vectors *x, int64_t row, bool shared)
+static void row_outputs(vectors *x, int64_t row, bool shared)
 {
     const ats_cpu_variant *v = x->v;
     const ats_cpu_base *base = v->base;
     const int64_t dv = base->problem->d_v, regions = base->problem->n_regions;
-    const float c = shared ? (float)exp(v->log_c[row]) : 0.0f;
-    float *output = x->out->route.output + row * dv;
-    float *region_output = x->out->route.region_output + row * regions * dv;
+    const double c = shared ? exp(v->log_c[row]) : 0;
+    float *parts = x->out->route.region_output + row * regions * dv;
     const float *old = base->stats.route.region_output + row * regions * dv;
-    clear(output, dv);
-    clear(region_output, regions * dv);
-    if (shared) base->ops->axpy(dv, c, x->unchanged, output);
-    for (int64_t r = 0; shared && r < regions; r++)
-        if (x->whole[r]) base->ops->axpy(dv, c, old + r * dv, region_output + r * dv);
+    if (shared) put(x, c, x->unchanged);
     for (int64_t i = 0; i < v->n_parts; i++) {
         const ats_cpu_part *part = &v->parts[i];
-        if (part->v == NULL || part->gv[row] == 0) continue;
-        if (!shared || !plain(part)) add(base, part->gv[row], part->v->o, row, output);
-        for (int64_t r = 0; part->run >= 0 && r < regions; r++)
-            if (!(shared && x->whole[r]) && base->tree.member[r * base->tree.n_runs + part->run])
-                add(base, part->gv[row], part->v->o, row, region_output + r * dv);
+        if (part->v == NULL || part->gv[row] == 0 || (shared && plain(part))) continue;
+        put(x, part->gv[row], part->v->o + row * base->width);
+    }
+    take_sum(x, dv, x->out->route.output + row * dv);
+    for (int64_t r = 0; r < regions; r++) {
+        if (!shared || !x->whole[r]) {
+            region_output(x, r, row, parts + r * dv);
+            continue;
+        }
+        put(x, c, old + r * dv);
+        take_sum(x, dv, parts + r * dv);
     }
 }
 
@@ -155,10 +189,14 @@ ats_code ats_cpu_vectors(ats_cpu_worker *worker, const ats_cpu_variant *v, ats_s
     ats_code rc;
     ATS_TRY(ATS_NEW(&worker->arena, p->n_regions, &x.whole, err));
     ATS_TRY(ATS_NEW(&worker->arena, v->base->width, &x.unchanged, err));
+    ATS_TRY(ATS_NEW(&worker->arena, v->n_parts + 1, &x.factor, err));
+    ATS_TRY(ATS_NEW(&worker->arena, v->n_parts + 1, &x.term, err));
     find_whole(&x);
     for (int64_t row = 0; row < p->n_rows; row++) {
-        if (!ats_cpu_defined(&v->norm[row])) continue;
+        const bool defined = ats_cpu_defined(&v->norm[row]);
         const bool pair = v->edit != NULL && ats_cpu_defined(&v->base->norm[row]);
+        if (!defined || !pair) ats_stats_clear_sums(p, out, row);
+        if (!defined) continue;
         if (pair) row_unchanged(&x, row);
         row_outputs(&x, row, pair && fabs(v->log_c[row]) < SAFE_LOG);
         if (pair) row_delta(&x, row);

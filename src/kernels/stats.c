@@ -74,8 +74,8 @@ static size_t element_bytes(ats_array_type type)
     return type == ATS_ARRAY_F32 ? sizeof(float) : sizeof(int64_t);
 }
 
-ats_code ats_stats_new(ats_arena *arena, const ats_problem *problem, bool pair, ats_stats *out,
-                       ats_err *err)
+ats_code ats_stats_room(ats_arena *arena, const ats_problem *problem, bool pair, ats_stats *out,
+                        ats_err *err)
 {
     ats_stats stats = {.route = {.lse = NULL}};
     ats_stats_array arrays[ATS_STATS_ARRAYS];
@@ -89,17 +89,24 @@ ats_code ats_stats_new(ats_arena *arena, const ats_problem *problem, bool pair, 
             ats_arena_alloc(arena, elements, element_bytes(arrays[i].type), arrays[i].place, err);
         if (rc != ATS_OK) return rc;
     }
-    if (!arena->count_only) ats_stats_clear(problem, &stats);
     *out = stats;
     return ATS_OK;
 }
 
-static void clear_array(const ats_stats_array *array, int64_t rows)
+ats_code ats_stats_new(ats_arena *arena, const ats_problem *problem, bool pair, ats_stats *out,
+                       ats_err *err)
 {
-    const int64_t count = rows * array->per_row;
-    double *f64 = *array->place;
-    float *f32 = *array->place;
-    int64_t *i64 = *array->place;
+    const ats_code rc = ats_stats_room(arena, problem, pair, out, err);
+    if (rc == ATS_OK && !arena->count_only) ats_stats_clear(problem, out);
+    return rc;
+}
+
+static void clear_array(const ats_stats_array *array, int64_t first, int64_t rows)
+{
+    const int64_t count = rows * array->per_row, start = first * array->per_row;
+    double *f64 = (double *)*array->place + start;
+    float *f32 = (float *)*array->place + start;
+    int64_t *i64 = (int64_t *)*array->place + start;
     switch (array->type) {
     case ATS_ARRAY_F64:
         for (int64_t i = 0; i < count; i++) f64[i] = (double)NAN;
@@ -117,7 +124,23 @@ void ats_stats_clear(const ats_problem *problem, ats_stats *stats)
 {
     ats_stats_array arrays[ATS_STATS_ARRAYS];
     const int64_t count = ats_stats_list(problem, stats, stats->pair.tv != NULL, arrays);
-    for (int64_t i = 0; i < count; i++) clear_array(&arrays[i], problem->n_rows);
+    for (int64_t i = 0; i < count; i++) clear_array(&arrays[i], 0, problem->n_rows);
+}
+
+void ats_stats_clear_numbers(const ats_problem *problem, ats_stats *stats)
+{
+    ats_stats_array arrays[ATS_STATS_ARRAYS];
+    const int64_t count = ats_stats_list(problem, stats, stats->pair.tv != NULL, arrays);
+    for (int64_t i = 0; i < count; i++)
+        if (arrays[i].type != ATS_ARRAY_F32) clear_array(&arrays[i], 0, problem->n_rows);
+}
+
+void ats_stats_clear_sums(const ats_problem *problem, ats_stats *stats, int64_t row)
+{
+    ats_stats_array arrays[ATS_STATS_ARRAYS];
+    const int64_t count = ats_stats_list(problem, stats, stats->pair.tv != NULL, arrays);
+    for (int64_t i = 0; i < count; i++)
+        if (arrays[i].type == ATS_ARRAY_F32) clear_array(&arrays[i], row, 1);
 }
 
 void ats_stats_copy(const ats_problem *problem, const ats_stats *src, ats_stats *dst)

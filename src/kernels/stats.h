@@ -9,8 +9,14 @@
 /* pair: also the arrays that compare with a base. */
 ATS_MUST_CHECK ats_code ats_stats_new(ats_arena *arena, const ats_problem *problem, bool pair,
                                       ats_stats *out, ats_err *err);
+/* The same arrays, not filled: for who clears them before each use. */
+ATS_MUST_CHECK ats_code ats_stats_room(ats_arena *arena, const ats_problem *problem, bool pair,
+                                       ats_stats *out, ats_err *err);
 /* Fills every array with NaN, -1 or 0: nothing an evaluation forgot can look like a result. */
 void ats_stats_clear(const ats_problem *problem, ats_stats *stats);
+/* The same for all but value sums, and for the value sums of one row. */
+void ats_stats_clear_numbers(const ats_problem *problem, ats_stats *stats);
+void ats_stats_clear_sums(const ats_problem *problem, ats_stats *stats, int64_t row);
 
 /* out: the arrays of src from row `first` on. */
 void ats_stats_rows(const ats_problem *problem, const ats_stats *src, int64_t first,

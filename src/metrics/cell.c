@@ -26,12 +26,31 @@ bool ats_row_sees(const ats_problem *p, int64_t row, int64_t key)
     return ats_legal_position(&p->contract, p->q_pos[row], p->key_pos[key]);
 }
 
+/* Only causality hides keys from rows. */
+static bool only_causal(const ats_problem *p)
+{
+    return p->keep == NULL && p->bias == NULL && p->contract.window == 0 &&
+           p->contract.chunk == 0 && (p->key_segment == NULL || p->q_segment == NULL);
+}
+
+static int64_t range_legal_rows(const ats_problem *p, int64_t row, ats_range range)
+{
+    int64_t rows = 0;
+    if (only_causal(p) && !p->contract.causal) return range.stop - range.start;
+    if (only_causal(p)) {
+        for (int64_t key = range.start; key < range.stop; key++)
+            rows += p->key_pos[key] <= p->q_pos[row];
+        return rows;
+    }
+    for (int64_t key = range.start; key < range.stop; key++) rows += ats_row_sees(p, row, key);
+    return rows;
+}
+
 int64_t ats_cell_legal_rows(const ats_cell *cell)
 {
     const ats_region *region = &cell->problem->regions[cell->span];
     int64_t rows = 0;
     for (int64_t r = 0; r < region->n_ranges; r++)
-        for (int64_t key = region->ranges[r].start; key < region->ranges[r].stop; key++)
-            rows += ats_row_sees(cell->problem, cell->row, key);
+        rows += range_legal_rows(cell->problem, cell->row, region->ranges[r]);
     return rows;
 }

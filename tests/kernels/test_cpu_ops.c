@@ -9,8 +9,8 @@
 #include "base/rng.h"
 #include "kernels/cpu_ops.h"
 
-static const char *const LEVELS[] = {"portable", "avx2", "avx512"};
-enum { N_LEVELS = 3, MOST = 1 << 16 };
+static const char *const LEVELS[] = {"portable", "avx2", "avx512", "avx512_bf16"};
+enum { N_LEVELS = 4, MOST = 1 << 16 };
 
 static float a[MOST], b[MOST], c[MOST];
 
@@ -40,7 +40,7 @@ static void unknown_levels_are_refused(void **state)
     assert_int_equal(setenv("ATTNSTRESS_CPU", "quantum", 1), 0);
     assert_int_equal(ats_cpu_ops_find(&ops, &err), ATS_E_UNSUPPORTED);
     assert_non_null(strstr(err.text, "\"quantum\""));
-    assert_non_null(strstr(err.text, "portable, avx2, avx512 or amx"));
+    assert_non_null(strstr(err.text, "portable, avx2, avx512, avx512_bf16 or amx"));
     assert_int_equal(setenv("ATTNSTRESS_CPU", "", 1), 0);
     assert_ok(ats_cpu_ops_find(&ops, &err), &err);
     assert_int_equal(unsetenv("ATTNSTRESS_CPU"), 0);
@@ -69,6 +69,29 @@ static void products_are_exact(void **state)
                         assert_true((double)c[r * n + j] == sum);
                     }
             }
+        }
+    }
+}
+
+/* 0 to 5 terms, counts that fill no vector, and strips of 8 vectors and the rest. */
+static void combinations_are_exact(void **state)
+{
+    (void)state;
+    const float *terms[5] = {a, a + 300, a + 600, a + 900, a + 1200};
+    fill(8, a, 1500, 9);
+    fill(9, b, 5, 9);
+    for (int l = 0; l < N_LEVELS; l++) {
+        const ats_cpu_ops *ops = level(l);
+        for (int i = 0; ops != NULL && i < 6 * 5; i++) {
+            const int64_t n = i % 6, count = (int64_t[]){1, 7, 48, 128, 300}[i / 6];
+            memset(c, 0xff, 301 * sizeof *c);
+            ops->combine(count, n, b, terms, c);
+            for (int64_t j = 0; j < count; j++) {
+                double sum = 0;
+                for (int64_t t = 0; t < n; t++) sum += (double)b[t] * (double)terms[t][j];
+                assert_true((double)c[j] == sum);
+            }
+            assert_true(isnan(c[count]));
         }
     }
 }
@@ -115,6 +138,42 @@ static void few_rows_are_exact(void **state)
                     assert_true((double)o[r * D + j] == sum);
                 }
         }
+    }
+}
+
+/* Queries that bfloat16 holds, any number of keys; others are not taken. */
+static void pairs_are_exact(void **state)
+{
+    (void)state;
+    static uint16_t words[MOST];
+    static const int64_t WIDTHS[] = {4, 48, 64, 128};
+    uint32_t packed[ATS_CPU_FEW * 64];
+    fill(10, a, MOST, 100);
+    fill(11, b, ATS_CPU_FEW * 128, 100);
+    ats_narrow(ATS_BF16, a, MOST, words, 0);
+    for (int l = 0; l < N_LEVELS; l++) {
+        const ats_cpu_ops *ops = level(l);
+        if (ops == NULL || ops->pack_pairs == NULL) continue;
+        for (int i = 0; i < 4 * 6; i++) {
+            const int64_t d = WIDTHS[i % 4], keys = (int64_t[]){1, 3, 4, 13, 31, 256}[i / 4];
+            const int64_t first = 3;
+            const ats_cpu_ahead ahead = {(const char *)a, i % 2 == 0 ? (int64_t)sizeof a : 0};
+            assert_true(ops->pack_pairs(d, b, packed));
+            memset(c, 0xff, sizeof c);
+            ops->dot_pairs(keys, d, words, first, packed, 0.5f, c, &ahead);
+            for (int64_t key = 0; key < keys; key++)
+                for (int64_t r = 0; r < ATS_CPU_FEW; r++) {
+                    double sum = 0;
+                    for (int64_t j = 0; j < d; j++)
+                        sum += (double)a[(first + key) * d + j] * (double)b[r * d + j];
+                    assert_true((double)c[key * ATS_CPU_FEW + r] == 0.5 * sum);
+                }
+            assert_true(isnan(c[keys * ATS_CPU_FEW]));
+        }
+        assert_false(ops->pack_pairs(6, b, packed));
+        b[7] += 0x1p-8f;
+        assert_false(ops->pack_pairs(4, b, packed));
+        b[7] -= 0x1p-8f;
     }
 }
 
@@ -169,7 +228,9 @@ static void scans_find_everything(void **state)
     enum { KEYS = 37, LANES = 32 };
     static uint16_t hits[2][KEYS * LANES];
     float bound[LANES], low[LANES], limit[LANES], count[LANES] = {0}, norm[KEYS], log_norm[KEYS];
+    static uint16_t words[KEYS * LANES];
     fill(6, a, KEYS * LANES, 9);
+    ats_narrow(ATS_BF16, a, KEYS * LANES, words, 0);
     fill(7, b, KEYS, 2);
     for (int j = 0; j < LANES; j++) {
         limit[j] = (float)(j % 11) - 3;
@@ -205,13 +266,16 @@ static void scans_find_everything(void **state)
                 }
             }
         }
-        ops->norms(KEYS, LANES, ATS_F32, a, 0, norm, log_norm);
-        for (int i = 0; i < KEYS; i++) {
-            double sum = 0;
-            for (int j = 0; j < LANES; j++)
-                sum += (double)a[i * LANES + j] * (double)a[i * LANES + j];
-            assert_true(fabs((double)norm[i] - sqrt(sum)) <= 0x1p-22 * sqrt(sum));
-            assert_true(fabs((double)log_norm[i] - 0.5 * log(sum)) <= 0x1p-21 * fabs(log(sum)));
+        for (int type = 0; type < 2; type++) { /* small integers: the same as words */
+            if (type == 0) ops->norms(KEYS, LANES, ATS_F32, a, 0, norm, log_norm);
+            if (type == 1) ops->norms(KEYS, LANES, ATS_BF16, words, 0, norm, log_norm);
+            for (int i = 0; i < KEYS; i++) {
+                double sum = 0;
+                for (int j = 0; j < LANES; j++)
+                    sum += (double)a[i * LANES + j] * (double)a[i * LANES + j];
+                assert_true(fabs((double)norm[i] - sqrt(sum)) <= 0x1p-22 * sqrt(sum));
+                assert_true(fabs((double)log_norm[i] - 0.5 * log(sum)) <= 0x1p-21 * fabs(log(sum)));
+            }
         }
     }
 }
@@ -219,9 +283,14 @@ static void scans_find_everything(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(unknown_levels_are_refused), cmocka_unit_test(products_are_exact),
-        cmocka_unit_test(few_rows_are_exact),         cmocka_unit_test(words_widen_exactly),
-        cmocka_unit_test(exponentials_are_double),    cmocka_unit_test(scans_find_everything),
+        cmocka_unit_test(unknown_levels_are_refused),
+        cmocka_unit_test(products_are_exact),
+        cmocka_unit_test(combinations_are_exact),
+        cmocka_unit_test(few_rows_are_exact),
+        cmocka_unit_test(pairs_are_exact),
+        cmocka_unit_test(words_widen_exactly),
+        cmocka_unit_test(exponentials_are_double),
+        cmocka_unit_test(scans_find_everything),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

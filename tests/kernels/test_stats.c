@@ -94,8 +94,16 @@ static void test_copy(void **state)
     assert_near_array(b.pair.tv, a.pair.tv, 3, 0);
     assert_int_equal(b.route.legal_keys[2], 2);
     assert_near((double)b.route.output[11], 7, 0);
+    ats_stats_clear_numbers(&PROBLEM, &b); /* value sums stay */
+    assert_true(isnan(b.route.lse[2]) && isnan(b.pair.tv[2]) && b.route.legal_keys[2] == 0);
+    assert_near((double)b.route.output[11], 7, 0);
+    b.route.output[7] = 5;
+    ats_stats_clear_sums(&PROBLEM, &b, 2);
+    assert_true(isnan(b.route.output[11]) && isnan(b.route.output[8]));
+    assert_near((double)b.route.output[7], 5, 0);
+    ats_stats_copy(&PROBLEM, &a, &b);
     ats_stats_clear(&PROBLEM, &b);
-    assert_true(isnan(b.route.lse[0]) && isnan(b.pair.tv[0]));
+    assert_true(isnan(b.route.lse[0]) && isnan(b.pair.tv[0]) && isnan(b.route.output[11]));
     ats_arena_fini(&arena);
 }
 

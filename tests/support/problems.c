@@ -219,6 +219,13 @@ void problem_make(ats_arena *arena, const problem_spec *s, ats_problem *out)
     if (s->keep) make_keep(arena, &rng, &p, k, v);
     make_row_terms(arena, s, &rng, &p);
     make_regions(arena, &p);
+    /* Stored queries have the type of the keys; others are what turning leaves. */
+    if (s->dtype != ATS_F32 && s->seed / 10 % 2 == 1)
+        for (int64_t i = 0; i < p.n_rows * p.d_qk; i++) {
+            uint16_t word;
+            ats_narrow(s->dtype, &q[i], 1, &word, 0);
+            q[i] = ats_load(s->dtype, &word, 0);
+        }
     p.q = q;
     p.k = narrowed(arena, s->dtype, k, p.n_keys * p.d_qk);
     p.v = narrowed(arena, s->dtype, v, p.n_keys * p.d_v);
