@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +120,8 @@ static bool read_holder(const char *path, holder *h)
     return h->pid > 0;
 }
 
-/* Seconds since the file was touched, by the clock of whoever stores it: against a new file. */
+/* Seconds since the file was touched, by the clock of whoever stores it: against a new file. A time
+ * ahead of that clock is as old: the clock was set back since, and no living holder touched it. */
 static double silence(const char *folder, const char *path)
 {
     char probe[4200];
@@ -130,7 +132,7 @@ static double silence(const char *folder, const char *path)
     const bool made = fd >= 0 && futimens(fd, NULL) == 0 && fstat(fd, &now) == 0;
     if (fd >= 0) close(fd);
     unlink(probe);
-    return made ? difftime(now.st_mtime, lock.st_mtime) : 0;
+    return made ? fabs(difftime(now.st_mtime, lock.st_mtime)) : 0;
 }
 
 static bool lives(const char *folder, const char *path, const holder *me, holder *h)

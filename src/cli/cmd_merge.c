@@ -45,11 +45,12 @@ static void note_process(const ats_args *args, const ats_ending *ending, ats_are
     int64_t n = 0;
     ats_err fault;
     char *line = ats_ending_line(ending);
-    ats_code rc = ATS_NEW(arena, args->n_operands, &folders, &fault);
+    ats_code rc = line != NULL ? ATS_NEW(arena, args->n_operands, &folders, &fault)
+                               : ats_fail(&fault, ATS_E_MEMORY, "out of memory");
     for (int64_t i = 0; rc == ATS_OK && i < args->n_operands; i++)
         if (stat(args->operands[i], &status) == 0 && S_ISDIR(status.st_mode))
             folders[n++] = args->operands[i];
-    if (rc == ATS_OK) rc = ats_journal_keep(arena, ending->result, folders, n, line, false, &fault);
+    if (rc == ATS_OK) rc = ats_journal_gather(arena, ending->result, folders, n, line, &fault);
     if (rc != ATS_OK) ats_warn("%s; the result has no journal", fault.text);
     free(line);
 }

@@ -9,7 +9,6 @@
 #include "engine/digest.h"
 #include "engine/interrupt.h"
 #include "engine/journal.h"
-#include "report/part.h"
 
 static const ats_option options[] = {
     {"output", 'o', ATS_OPT_VALUE, "OUT.h5", "result file; default: the suite's name, here", false},
@@ -227,12 +226,8 @@ static void count_cases(one_run *r)
  * in place what one that died at the end left behind. */
 static ats_code keep_journal(one_run *r, const char *line, ats_err *err)
 {
-    const char *folder = NULL;
     if (!r->outcome.whole) return ats_journal_add(&r->arena, r->output, line, err);
-    ats_code rc = ats_parts_folder(&r->arena, r->output, &folder, err);
-    if (rc != ATS_OK) return rc;
-    return ats_journal_keep(&r->arena, r->output, &folder, 1,
-                            r->outcome.finished_before ? NULL : line, true, err);
+    return ats_journal_move(&r->arena, r->output, r->outcome.finished_before ? NULL : line, err);
 }
 
 static void note_process(one_run *r)

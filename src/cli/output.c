@@ -58,10 +58,12 @@ static bool put(const char *path, const char *text)
     return good;
 }
 
+/* Under a name of its own, so that two processes that are given one file do not mix. */
 static bool replace(const char *path, const char *text)
 {
     char temporary[PATH_MAX];
-    if (snprintf(temporary, sizeof temporary, "%s.tmp", path) >= (int)sizeof temporary) {
+    if (snprintf(temporary, sizeof temporary, "%s.%ld.tmp", path, (long)getpid()) >=
+        (int)sizeof temporary) {
         errno = ENAMETOOLONG;
         return false;
     }

@@ -98,7 +98,7 @@ static ats_code settle_journal(ats_arena *arena, const char *path, bool finished
     ats_code rc = ats_arena_printf(arena, &journal, err, "%s/journal.jsonl", path);
     if (rc == ATS_OK) rc = result_of(arena, path, &result, err);
     if (rc != ATS_OK) return rc;
-    if (finished) return ats_journal_keep(arena, result, &path, 1, NULL, true, err);
+    if (finished) return ats_journal_move(arena, result, NULL, err);
     unlink(journal);
     return ATS_OK;
 }

@@ -41,20 +41,56 @@ static ats_code slurp(ats_arena *arena, const char *path, const char **out, ats_
 }
 
 /* One write at the end of the file, so that the lines of several shards do not mix. */
-ats_code ats_journal_add(ats_arena *arena, const char *result, const char *line, ats_err *err)
+static ats_code append(ats_arena *arena, const char *path, const char *line, bool *made,
+                       ats_err *err)
 {
-    const char *folder = NULL, *path = NULL, *whole = NULL;
-    ats_code rc;
-    ATS_TRY(ats_parts_folder(arena, result, &folder, err));
-    ATS_TRY(in_folder(arena, folder, &path, err));
-    ATS_TRY(ats_arena_printf(arena, &whole, err, "%s\n", line));
+    const char *whole = NULL;
+    ats_code rc = ats_arena_printf(arena, &whole, err, "%s\n", line);
+    if (rc != ATS_OK) return rc;
     const int file = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
+    *made = file >= 0;
     if (file < 0 && errno == ENOENT) return ATS_OK;
     const size_t length = strlen(whole);
     const bool good = file >= 0 && write(file, whole, length) == (ssize_t)length;
     const int why = errno;
     if (file >= 0) close(file);
-    if (!good) return ats_fail(err, ATS_E_IO, "%s: cannot be written: %s", path, strerror(why));
+    return good ? ATS_OK
+                : ats_fail(err, ATS_E_IO, "%s: cannot be written: %s", path, strerror(why));
+}
+
+ats_code ats_journal_add(ats_arena *arena, const char *result, const char *line, ats_err *err)
+{
+    const char *folder = NULL, *path = NULL;
+    bool made = false;
+    ats_code rc;
+    ATS_TRY(ats_parts_folder(arena, result, &folder, err));
+    ATS_TRY(in_folder(arena, folder, &path, err));
+    ATS_TRY(append(arena, path, line, &made, err));
+out:
+    return rc;
+}
+
+/* The journal is whole before it gets its place; whoever finds the folder later does the same. */
+ats_code ats_journal_move(ats_arena *arena, const char *result, const char *line, ats_err *err)
+{
+    const char *folder = NULL, *from = NULL, *path = NULL, *inside = NULL, *there = NULL;
+    bool made = false;
+    ats_code rc;
+    ATS_TRY(ats_parts_folder(arena, result, &folder, err));
+    ATS_TRY(in_folder(arena, folder, &from, err));
+    ATS_TRY(ats_journal_path(arena, result, &path, err));
+    if (line != NULL) {
+        if (mkdir(folder, 0777) != 0 && errno != EEXIST)
+            ATS_TRY(ats_fail(err, ATS_E_IO, "%s: cannot be made: %s", folder, strerror(errno)));
+        ATS_TRY(append(arena, from, line, &made, err));
+    }
+    ATS_TRY(slurp(arena, from, &inside, err));
+    ATS_TRY(slurp(arena, path, &there, err));
+    if (strstr(there, inside) != NULL) /* a merge told them already, or there are none */
+        unlink(from);
+    else if (rename(from, path) != 0 && errno != ENOENT)
+        rc = ats_fail(err, ATS_E_IO, "%s: cannot be written: %s", path, strerror(errno));
+    rmdir(folder); /* stays unless it is empty */
 out:
     return rc;
 }
@@ -75,8 +111,8 @@ static void add_lines(ats_text *text, const char *lines)
     if (n > 0 && lines[n - 1] != '\n') ats_text_add(text, "\n");
 }
 
-ats_code ats_journal_keep(ats_arena *arena, const char *result, const char *const *folders,
-                          int64_t n_folders, const char *line, bool move, ats_err *err)
+ats_code ats_journal_gather(ats_arena *arena, const char *result, const char *const *folders,
+                            int64_t n_folders, const char *line, ats_err *err)
 {
     ats_text text = {.arena = arena, .err = err};
     const char *path = NULL, *temporary = NULL, *whole = NULL, *from = NULL, *lines = NULL;
@@ -86,22 +122,13 @@ ats_code ats_journal_keep(ats_arena *arena, const char *result, const char *cons
         ATS_TRY(slurp(arena, from, &lines, err));
         add_lines(&text, lines);
     }
-    if (line != NULL) add_lines(&text, line);
+    add_lines(&text, line);
     ATS_TRY(ats_text_done(&text, &whole));
     ATS_TRY(ats_journal_path(arena, result, &path, err));
     ATS_TRY(ats_arena_printf(arena, &temporary, err, "%s.tmp", path));
-    ATS_TRY(slurp(arena, path, &lines, err));
-    const bool news = line != NULL || strstr(lines, whole) == NULL; /* a merge told them already */
-    if (news && whole[0] != '\0' && (!put(temporary, whole) || rename(temporary, path) != 0)) {
+    if (!put(temporary, whole) || rename(temporary, path) != 0) {
         rc = ats_fail(err, ATS_E_IO, "%s: cannot be written: %s", path, strerror(errno));
         unlink(temporary);
-        goto out;
-    }
-    if (line == NULL) unlink(temporary); /* of one that died here */
-    for (int64_t i = 0; move && i < n_folders; i++) {
-        ATS_TRY(in_folder(arena, folders[i], &from, err));
-        unlink(from);
-        rmdir(folders[i]); /* stays unless it is empty */
     }
 out:
     return rc;

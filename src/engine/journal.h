@@ -16,12 +16,14 @@ ATS_MUST_CHECK ats_code ats_journal_path(ats_arena *arena, const char *result, c
 /* Adds a line to the journal among the parts of a result; nothing where there are no parts. */
 ATS_MUST_CHECK ats_code ats_journal_add(ats_arena *arena, const char *result, const char *line,
                                         ats_err *err);
-/* The result is complete: its journal is what lies in `folders` (of parts), then line (NULL: none).
- * The journals in the folders go when `move` says so, and then folders that are empty.
- * Nothing to write: what is there stays. */
-ATS_MUST_CHECK ats_code ats_journal_keep(ats_arena *arena, const char *result,
-                                         const char *const *folders, int64_t n_folders,
-                                         const char *line, bool move, ats_err *err);
+/* The result is complete: the journal among its parts, with one line more (NULL: none), becomes the
+ * result's own, and the folder goes when it is empty. */
+ATS_MUST_CHECK ats_code ats_journal_move(ats_arena *arena, const char *result, const char *line,
+                                         ats_err *err);
+/* The same of parts that stay, in several folders. */
+ATS_MUST_CHECK ats_code ats_journal_gather(ats_arena *arena, const char *result,
+                                           const char *const *folders, int64_t n_folders,
+                                           const char *line, ats_err *err);
 /* The lines of a result's journal, each one object; count 0: there is none. */
 ATS_MUST_CHECK ats_code ats_journal_read(ats_arena *arena, const char *result,
                                          const char *const **lines, int64_t *count, ats_err *err);

@@ -1,9 +1,11 @@
 /* Locks against two writers: living, dead and silent holders. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/lock.h"
@@ -109,6 +111,34 @@ static void a_process_number_given_again_is_another_process(void **state)
     ats_lock_drop(&lock);
 }
 
+static void a_lock_of_another_machine_is_believed_while_it_is_touched(void **state)
+{
+    (void)state;
+    static const struct {
+        int seconds; /* since it was touched; below 0: by a clock that was ahead */
+        ats_code taken;
+    } cases[] = {{0, ATS_E_LOCK}, {540, ATS_E_LOCK}, {-540, ATS_E_LOCK},
+                 {700, ATS_OK},   {-700, ATS_OK},    {-300000000, ATS_OK}};
+    ats_lock lock;
+    ats_err err = {.code = ATS_OK};
+    char path[160];
+    snprintf(path, sizeof path, "%s/run.lock", folder);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct timespec then[2] = {{.tv_sec = time(NULL) - cases[i].seconds},
+                                         {.tv_sec = time(NULL) - cases[i].seconds}};
+        write_lock("run.lock", "attnstress lock 1\npid 1\nstarted 1\nboot b\nhost far-away\n"
+                               "space s\njob \nsince 2026-01-01T00:00:00Z\npurpose runs s\n");
+        assert_int_equal(utimensat(AT_FDCWD, path, then, 0), 0);
+        assert_int_equal(ats_lock_take(folder, "run.lock", NULL, "me", "", &lock, &err),
+                         cases[i].taken);
+        if (cases[i].taken == ATS_OK)
+            ats_lock_drop(&lock);
+        else
+            assert_says(err.text, "far-away");
+    }
+    unlink(path);
+}
+
 static void a_lock_that_was_taken_away_is_noticed(void **state)
 {
     (void)state;
@@ -148,6 +178,7 @@ int main(void)
         TEST(shards_of_one_split_are_friends),
         TEST(a_dead_holder_is_taken_over),
         TEST(a_process_number_given_again_is_another_process),
+        TEST(a_lock_of_another_machine_is_believed_while_it_is_touched),
         TEST(a_lock_that_was_taken_away_is_noticed),
         TEST(a_missing_folder_is_named),
     };
