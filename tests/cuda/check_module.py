@@ -19,13 +19,18 @@ EXPECTED = {
                  {"STL": "spills", "LDL": "spills", "ATOM": "atomics", "RED.": "atomics"}),
     "pass_wgmma": ({"HGMMA.64x64x16.F32": "warpgroup products", "LDGSTS": "cp.async", "MUFU.EX2": "exp2"},
                    {"STL": "spills", "LDL": "spills", "HMMA": "products of warps", "ATOM": "atomics"}),
+    "pass_tma": ({"HGMMA.64x64x16.F32": "warpgroup products", "UTMALDG.2D": "copies of tiles by TMA",
+                  "SYNCS.PHASECHK": "waits for a phase", "SYNCS.ARRIVE": "arrivals at a barrier",
+                  "USETMAXREG": "registers moved to the groups", "MUFU.EX2": "exp2"},
+                 {"STL": "spills", "LDL": "spills", "HMMA": "products of warps", "ATOM": "atomics",
+                  "LDGSTS": "copies that pass through registers' owners"}),
     "pass_simt": ({"FFMA": "fp32 arithmetic", "MUFU.EX2": "exp2"},
                   {"HMMA": "rounded products", "ATOM": "atomics", "RED.": "atomics"}),
     "sums": ({"MUFU.EX2": "exp2"}, {"STL": "spills", "ATOM": "atomics"}),
     "norms": ({"DFMA": "double sums"}, {"STL": "spills", "ATOM": "atomics"}),
     "logits": ({"MUFU": "tanh"}, {"STL": "spills", "ATOM": "atomics"}),
 }
-COUNTED = ["HGMMA", "HMMA", "LDSM", "LDGSTS", "MUFU", "FFMA", "FMUL", "FADD", "FMNMX", "SHFL", "BAR", "STG", "LDG"]
+COUNTED = ["HGMMA", "HMMA", "LDSM", "UTMALDG", "SYNCS", "LDGSTS", "MUFU", "FFMA", "FMUL", "FADD", "FMNMX", "SHFL", "BAR", "STG", "LDG"]
 
 
 def dump(tool, *options):
@@ -71,7 +76,7 @@ def base_name(text):
 
 
 def faults_of(arch, text, code, use):
-    if base_name(text) == "pass_wgmma" and arch != "sm_90a":
+    if base_name(text) in ("pass_wgmma", "pass_tma") and arch != "sm_90a":
         return  # empty there, never launched
     wanted, refused = EXPECTED.get(base_name(text), ({}, {}))
     for instruction, what in wanted.items():

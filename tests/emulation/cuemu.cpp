@@ -22,7 +22,7 @@
 
 namespace cuemu {
 
-enum { RUNS, AT_BARRIER, IN_WARP, DONE };
+enum { RUNS, AT_BARRIER, IN_WARP, AWAITS, DONE };
 enum Order { FORWARD, REVERSE, SHUFFLED, GREEDY, GREEDY_SHUFFLED, N_ORDERS };
 static const char *const ORDERS[] = {"forward", "reverse", "shuffled", "greedy", "greedy-shuffled"};
 static const size_t STACK = 128 * 1024, SHARED_ALIGN = 1024;
@@ -235,6 +235,70 @@ unsigned vote(unsigned mask, bool predicate, const char *where)
     return v.out;
 }
 
+static Barrier &find_barrier(const void *at, const char *what)
+{
+    for (Barrier *b : me->block.barriers)
+        if (b->at == at) return *b;
+    fail("%s: no barrier was made there", what);
+}
+
+static void end_phase(Barrier &b)
+{
+    if (b.pending > 0 || b.bytes > 0) return;
+    b.phase++;
+    b.pending = b.count;
+    for (Fiber &f : me->fibers)
+        if (f.state == AWAITS && f.awaited == &b) f.state = RUNS;
+}
+
+void barrier_init(const void *at, int count)
+{
+    if (reinterpret_cast<uintptr_t>(at) % 8 != 0 || count < 1) fail("mbarrier.init: count %d", count);
+    for (const Barrier *b : me->block.barriers)
+        if (b->at == at) fail("mbarrier.init: there is a barrier already");
+    me->block.barriers.push_back(new Barrier{at, unsigned(count), unsigned(count), 0, 0, false});
+}
+
+void barrier_fence()
+{
+    for (Barrier *b : me->block.barriers) b->fenced = true;
+}
+
+void barrier_arrive(const void *at, long bytes, const char *what)
+{
+    Barrier &b = find_barrier(at, what);
+    b.bytes += bytes;
+    b.pending--;
+    end_phase(b);
+}
+
+static void land_bytes(const void *at, long bytes)
+{
+    Barrier &b = find_barrier(at, "complete_tx");
+    b.bytes -= bytes;
+    if (b.bytes < 0) fail("mbarrier: %ld bytes more than were announced", -b.bytes);
+    end_phase(b);
+}
+
+void barrier_wait(const void *at, unsigned parity)
+{
+    Fiber *f = me->current;
+    Barrier &b = find_barrier(at, "mbarrier.try_wait");
+    f->where = "mbarrier.try_wait";
+    f->awaited = &b;
+    while ((b.phase & 1) == parity) {
+        f->state = AWAITS;
+        to_scheduler();
+    }
+}
+
+void copy_tile(const TileCopy &copy)
+{
+    if (!find_barrier(copy.barrier, "cp.async.bulk").fenced)
+        fail("cp.async.bulk: the barrier is not fenced");
+    me->block.copies.push_back(copy);
+}
+
 static void prepare_fiber(Fiber &f, size_t index)
 {
     Thread *t = me;
@@ -251,7 +315,8 @@ static void prepare_fiber(Fiber &f, size_t index)
     f.groups = 0;
     f.products.clear();
     f.committed = 0;
-    f.fenced = false;
+    f.unfenced = false;
+    f.registers_ready = false;
 #if CUEMU_ASAN
     __asan_unpoison_memory_region(f.stack, STACK);
 #endif
@@ -293,7 +358,10 @@ static void report_deadlock()
     for (const Fiber &f : me->fibers)
         if (f.state != DONE && f.lane % 8 == 0)
             fprintf(stderr, "  thread %u waits %s at %s\n", f.tid.x,
-                    f.state == AT_BARRIER ? "for the block" : "for its warp", f.where);
+                    f.state == AT_BARRIER ? "for the block"
+                    : f.state == AWAITS   ? "for a phase"
+                                          : "for its warp",
+                    f.where);
     fail("deadlock: no thread can go on (%u alive, %u at a barrier)", me->block.alive,
          me->block.waiting);
 }
@@ -327,10 +395,19 @@ static bool run_in_turn(const std::vector<unsigned> &threads)
     return ran;
 }
 
+static void land_copy(size_t index)
+{
+    const TileCopy copy = me->block.copies[index];
+    me->block.copies.erase(me->block.copies.begin() + long(index));
+    copy.land(copy);
+    land_bytes(copy.barrier, copy.bytes);
+}
+
 static void run_fibers(unsigned seed)
 {
     static const int order = wanted_order();
     std::mt19937 random(seed);
+    const bool eager = order == REVERSE || order == SHUFFLED || order == GREEDY_SHUFFLED;
     std::vector<unsigned> threads(me->fibers.size()), warps(me->warps.size());
     std::iota(threads.begin(), threads.end(), 0u);
     std::iota(warps.begin(), warps.end(), 0u);
@@ -339,7 +416,13 @@ static void run_fibers(unsigned seed)
     if (order == GREEDY_SHUFFLED) std::shuffle(warps.begin(), warps.end(), random);
     while (me->block.alive > 0) {
         if (order == SHUFFLED) std::shuffle(threads.begin(), threads.end(), random);
-        if (!(order < GREEDY ? run_in_turn(threads) : run_greedily(warps))) report_deadlock();
+        const bool ran = order < GREEDY ? run_in_turn(threads) : run_greedily(warps);
+        const size_t copies = me->block.copies.size();
+        // As late as a device may, or in any order before that.
+        if (copies > 0 && (!ran || (eager && random() % 2 == 0)))
+            land_copy(order == REVERSE ? copies - 1 : eager ? random() % copies : 0);
+        else if (!ran)
+            report_deadlock();
     }
 }
 
@@ -357,7 +440,7 @@ static void run_block(const Launch &launch, uint3 index, unsigned seed)
     t->warps.assign((n + 31) / 32, Warp{});
     t->body = &launch.thread;
     t->block = Block{launch.grid,   launch.size, index, n, 0, static_cast<unsigned char *>(shared),
-                     {0, 1, 0}, {0, 0, 0}};
+                     {0, 1, 0}, {0, 0, 0}, {}, {}};
     for (unsigned i = 0; i < n; i++) {
         Fiber &f = t->fibers[i];
         prepare_fiber(f, i);
@@ -373,6 +456,9 @@ static void run_block(const Launch &launch, uint3 index, unsigned seed)
     t->scheduler.stack_pointer = &context;
 #endif
     run_fibers(seed);
+    if (!t->block.copies.empty())
+        fail("the block ends with %zu tiles on their way", t->block.copies.size());
+    for (const Barrier *b : t->block.barriers) delete b;
 }
 
 void run(const Launch &launch)

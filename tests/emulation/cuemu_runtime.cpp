@@ -2,7 +2,7 @@
 //
 // Work on a stream is done when the stream is synchronised, as late as a device may do it.
 // CUEMU_DEVICES, CUEMU_CAPABILITY (80), CUEMU_SHARED (bytes of a block) and CUEMU_MEMORY (bytes)
-// describe the device; CUEMU_AVAILABLE is what it says is free, CUEMU_REFUSE how many allocations
+// describe the device, CUEMU_TMA=0 a driver without tensor maps; CUEMU_AVAILABLE is what it says is free, CUEMU_REFUSE how many allocations
 // fail from now on, CUEMU_LOSE_AFTER after how many launches it fails for good.
 #include <cstdio>
 #include <cstdlib>
@@ -72,7 +72,36 @@ void cuemu::enqueue_launch(const void *kernel, dim3 grid, dim3 size, size_t shar
         add_work(stream, [=] { run(Launch{grid, size, shared, thread}); });
 }
 
+// What a driver checks for matrices in tiles with the 128-byte swizzle (cuTensorMapEncodeTiled).
+static CUresult encode_map(CUtensorMap *out, CUtensorMapDataType, cuuint32_t rank, void *base,
+                           const cuuint64_t *size, const cuuint64_t *stride, const cuuint32_t *box,
+                           const cuuint32_t *step, CUtensorMapInterleave, CUtensorMapSwizzle swizzle,
+                           CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill)
+{
+    if (rank != 2 || reinterpret_cast<uintptr_t>(base) % 16 != 0 || stride[0] % 16 != 0 ||
+        stride[0] >= 1UL << 40 || size[0] < 1 || size[0] > 1UL << 32 || size[1] < 1 ||
+        size[1] > 1UL << 32 || box[0] * 2 != 128 || box[1] < 1 || box[1] > 256 || step[0] != 1 ||
+        step[1] != 1 || swizzle != CU_TENSOR_MAP_SWIZZLE_128B ||
+        fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
+        return CUDA_ERROR_INVALID_VALUE;
+    const cuemu::Map map = {cuemu::MAP_MAGIC, static_cast<const unsigned char *>(base),
+                            {size[0], size[1]}, stride[0], {box[0], box[1]}};
+    *out = CUtensorMap{};
+    memcpy(static_cast<void *>(out), &map, sizeof map);
+    return CUDA_SUCCESS;
+}
+
 extern "C" {
+
+cudaError_t cudaGetDriverEntryPointByVersion(const char *symbol, void **entry, unsigned,
+                                             unsigned long long,
+                                             cudaDriverEntryPointQueryResult *found)
+{
+    const bool known = strcmp(symbol, "cuTensorMapEncodeTiled") == 0 && setting("CUEMU_TMA", 1) != 0;
+    *found = known ? cudaDriverEntryPointSuccess : cudaDriverEntryPointSymbolNotFound;
+    *entry = known ? reinterpret_cast<void *>(encode_map) : nullptr;
+    return cudaSuccess;
+}
 
 cudaError_t cudaMalloc(void **out, size_t size)
 {

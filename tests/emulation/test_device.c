@@ -85,7 +85,43 @@ static void test_kernels(void **state)
                0);
 }
 
-/* Shapes that the rung of warpgroups takes: full and padded rows, one and two halves of queries. */
+/* Two thirds of the keys each at a distance of their own: views change from piece to piece. */
+static void check_views(void)
+{
+    enum { KEYS = 600 };
+    static const ats_segment SEGMENTS[] = {
+        {.kind = ATS_SEG_KEEP, .start = 0, .stop = 290, .delta = 0},
+        {.kind = ATS_SEG_KEEP, .start = 290, .stop = 580, .delta = 3},
+        {.kind = ATS_SEG_KEEP, .start = 580, .stop = KEYS, .delta = 7},
+    };
+    const problem_spec spec = {.seed = 8,
+                               .n_keys = KEYS,
+                               .d_qk = 64,
+                               .d_v = 64,
+                               .group = 4,
+                               .n_probes = 16,
+                               .dtype = ATS_BF16,
+                               .rope = ATS_ROPE_HALF,
+                               .spread = 3};
+    ats_arena arena;
+    ats_problem problem;
+    stats_set got, want;
+    report r = {.path = ATS_BAR_SPLIT16, .context = "views"};
+    ats_arena_init(&arena, false);
+    problem_make(&arena, &spec, &problem);
+    ats_edit edit[EDIT_IDENTITY + 1];
+    edits_make(&arena, &problem, spec.seed, 1, edit);
+    edit->segments = SEGMENTS;
+    edit->n_segments = sizeof SEGMENTS / sizeof *SEGMENTS;
+    edit->query_delta = 7;
+    evaluate_all(&arena, device, &problem, edit, 1, &got);
+    evaluate_all(&arena, reference, &problem, edit, 1, &want);
+    compare_sets(&r, &problem, edit, &got, &want);
+    report_finish(&r, "views");
+    ats_arena_fini(&arena);
+}
+
+/* Shapes that the rungs of warpgroups take: full and padded rows, one and two halves of queries. */
 static void test_warpgroups(void **state)
 {
     (void)state;
@@ -111,17 +147,18 @@ static void test_warpgroups(void **state)
                                .spread = 3,
                                .window = 70},
                EDIT_SHIFT + 1);
-    /* Two tiles of keys in a piece, so that a stage is used again. */
+    /* Four tiles of keys in a piece, so that a stage is used again; heads that fill no column. */
     check_spec(&(problem_spec){.seed = 7,
                                .n_keys = 65600,
-                               .d_qk = 64,
-                               .d_v = 64,
-                               .group = 8,
-                               .n_probes = 8,
+                               .d_qk = 80,
+                               .d_v = 72,
+                               .group = 2,
+                               .n_probes = 1,
                                .dtype = ATS_BF16,
                                .spread = 2,
                                .window = 300},
                0);
+    check_views();
 }
 
 /* Pieces of 128 and 256 keys. */

@@ -1,5 +1,6 @@
 // Launchers of the module's kernels: everything asynchronous on `stream`, nothing allocated.
 #pragma once
+#include <cuda.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -25,6 +26,21 @@ cudaError_t launch_mma(const pass_args &args, const mma_shape &shape, int pieces
 int wgmma_groups(const mma_shape &shape, int lanes, int64_t shared_limit);
 cudaError_t launch_wgmma(const pass_args &args, const mma_shape &shape, int pieces, int groups,
                          cudaStream_t stream);
+// The same with tiles by TMA. groups 0: the shape is not for it.
+constexpr int TMA_STAGES = 4;
+struct tma_shape {
+    int groups, stages;
+};
+struct tma_maps {
+    CUtensorMap q, k, v;
+    const unsigned char *q_base, *k_base, *v_base; // row 0
+};
+tma_shape tma_block(const mma_shape &shape, int lanes, int64_t shared_limit);
+cudaError_t launch_tma(const pass_args &args, const mma_shape &shape, const tma_shape &block,
+                       const tma_maps &maps, int pieces, int processors, cudaStream_t stream);
+// The map of a matrix of `rows` rows of `pitch` 16-bit elements, in tiles of 64 x 64 with the 128-byte
+// swizzle; false where the driver makes none or the matrix breaks its rules (16-byte strides).
+bool make_tensor_map(CUtensorMap *out, ats_device_type type, const void *at, int64_t rows, int pitch);
 // Any types, fp32 arithmetic; views give q.
 cudaError_t launch_simt(const pass_args &args, int pieces, cudaStream_t stream);
 // z holds q.k of every piece: logits in place.

@@ -15,14 +15,6 @@ using ats::half;
 constexpr int64_t GROUP_BYTES = int64_t(32) << 20; // results of a group
 constexpr int MIN_CAPABILITY = 80;                 // cp.async, bfloat16 products
 
-// The sm_90a rung has not met a device yet, so it is taken only where ATTNSTRESS_CUDA_RUNG=wgmma asks
-// for it.
-bool wants_wgmma()
-{
-    const char *rung = getenv("ATTNSTRESS_CUDA_RUNG");
-    return rung != nullptr && strcmp(rung, "wgmma") == 0;
-}
-
 ats_device_status find_device(int *capability, ats_device_error *error)
 {
     int count = 0, major = 0, minor = 0;
@@ -142,18 +134,20 @@ ats_device_status load_all(ats_device *d, float *norm, float *log_norm, uint8_t 
     return ATS_DEVICE_OK;
 }
 
-ats_device_status start(ats_device *d, float *norm, float *log_norm, uint8_t *bad,
+ats_device_status start(ats_device *d, int capability, float *norm, float *log_norm, uint8_t *bad,
                         ats_device_error *error)
 {
     int shared = 0;
     ATS_CUDA(cudaDeviceGetAttribute(&shared, cudaDevAttrMaxSharedMemoryPerBlockOptin, 0));
     d->shared_limit = shared;
+    ATS_CUDA(cudaDeviceGetAttribute(&d->processors, cudaDevAttrMultiProcessorCount, 0));
     for (ats::slot &s : d->slots)
         for (half &h : s.halves) {
             ATS_CUDA(cudaStreamCreateWithFlags(&h.stream, cudaStreamNonBlocking));
             if (d->kind == ATS_DEVICE_CUBLAS) ATS_STEP(ats::unfused_open(&h, error));
         }
     d->space = ats::workspace_take();
+    ATS_STEP(ats::choose_rung(d, capability, error));
     ATS_STEP(place(d, error));
     if (d->problem.slope != nullptr) {
         half *h = &d->slots[0].halves[0];
@@ -185,8 +179,7 @@ ats_device_status open_device(ats_device_kind kind, const ats_device_problem *pr
     ATS_STEP(find_device(&capability, error));
     std::unique_ptr<ats_device, void (*)(ats_device *)> d(
         new ats_device(kind, *problem, std::max(slots, 1)), close_device);
-    d->wgmma = capability == 90 && wants_wgmma();
-    ATS_STEP(start(d.get(), norm, log_norm, bad, error));
+    ATS_STEP(start(d.get(), capability, norm, log_norm, bad, error));
     *out = d.release();
     return ATS_DEVICE_OK;
 }

@@ -82,18 +82,12 @@ template <class T, int DV> __global__ void __launch_bounds__(256) pass_mma(pass_
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int block_rows = static_cast<int>(blockDim.x) / 32 * ROWS;
     const int block_row = static_cast<int>(blockIdx.y) * block_rows;
-    const int first_row = block_row + warp * ROWS + lane / 4;
-    row_pair<KEYS> rows;
-    rows.row[0] = load_row(args, view, first_row);
-    rows.row[1] = load_row(args, view, first_row + 8);
-    if (__syncthreads_and(sees_none(rows.row[0], piece) && sees_none(rows.row[1], piece))) {
-        store_nothing(args, piece, block_row, block_rows);
+    if (block_sees_none(args, piece, view, block_row, block_rows)) {
+        store_nothing(args, piece, block_row, block_rows, threadIdx.x, blockDim.x);
         return;
     }
-    const bool masked = !__all_sync(
-        0xffffffffu, sees_all(rows.row[0], piece) && sees_all(rows.row[1], piece));
-    const bool plain =
-        !masked && args.softcap == 0 && args.slope == nullptr && piece.plane == nullptr;
+    row_pair<KEYS> rows;
+    begin_rows(args, piece, view, block_row + warp * ROWS + lane / 4, rows);
 
     const int q_stride = args.k_pitch + PAD, v_stride = args.v_pitch + PAD;
     T *q_hi = reinterpret_cast<T *>(shared), *q_lo = q_hi + block_rows * q_stride;
@@ -128,25 +122,19 @@ template <class T, int DV> __global__ void __launch_bounds__(256) pass_mma(pass_
         }
         __syncthreads();
         const T *k_tile = k_tiles + tile % STAGES * KEYS * q_stride;
-        float s[KEYS / 8][4] = {}, top[2] = {-INFINITY, -INFINITY};
+        float s[KEYS / 8][4] = {}, f[2];
         multiply_keys<T, KEYS>(s, q_hi + warp * ROWS * q_stride, k_tile, args.k_pitch);
         if (view.q_lo != nullptr)
             multiply_keys<T, KEYS>(s, q_lo + warp * ROWS * q_stride, k_tile, args.k_pitch);
-        if (plain && (tile + 1) * KEYS <= piece.keys)
-            finish_plain_tile<KEYS>(args, piece, view, rows, first_row, tile * KEYS, s, top);
-        else
-            finish_tile<KEYS>(args, piece, view, rows, first_row, tile * KEYS, masked, s, top);
-        const float f0 = raise_maximum(rows.sums[0], quad_max(top[0]));
-        const float f1 = raise_maximum(rows.sums[1], quad_max(top[1]));
-        weigh_tile<KEYS>(piece, rows, tile * KEYS, s);
+        weigh_products(args, piece, view, rows, tile * KEYS, s, f);
         if (piece.o != nullptr) {
-            raise_values<DV>(o, f0, f1);
+            raise_values<DV>(o, f);
             multiply_values<T, KEYS, DV>(o, s, v_tiles + tile % STAGES * KEYS * v_stride,
                                          args.v_pitch);
         }
         __syncthreads();
     }
-    store_piece<T, KEYS, DV>(args, piece, rows, first_row, o);
+    store_piece<T, KEYS, DV>(args, piece, rows, o);
 }
 
 static int64_t shared_bytes(const mma_shape &shape, int warps)

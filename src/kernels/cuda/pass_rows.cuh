@@ -49,16 +49,42 @@ __device__ inline float quad_sum(float x)
 
 // The two rows of a thread: lane / 4 and lane / 4 + 8 of its warp's 16.
 template <int KEYS> struct row_pair {
+    int first;
     row_args row[2];
     row_sums sums[2]; // but for m, of this thread's keys alone
+    bool masked;      // some row of the warp does not see every key of the piece
+    bool plain;       // logits are scaled products and nothing else
 };
+
+template <int KEYS>
+__device__ inline void begin_rows(const pass_args &args, const piece_args &piece,
+                                  const view_args &view, int first, row_pair<KEYS> &rows)
+{
+    rows.first = first;
+    rows.row[0] = load_row(args, view, first);
+    rows.row[1] = load_row(args, view, first + 8);
+    rows.sums[0] = rows.sums[1] = row_sums();
+    rows.masked = !__all_sync(0xffffffffu,
+                              sees_all(rows.row[0], piece) && sees_all(rows.row[1], piece));
+    rows.plain =
+        !rows.masked && args.softcap == 0 && args.slope == nullptr && piece.plane == nullptr;
+}
+
+// Whether no row of the block sees a key of the piece: every warp finds the same answer by itself.
+__device__ inline bool block_sees_none(const pass_args &args, const piece_args &piece,
+                                       const view_args &view, int block_row, int block_rows)
+{
+    bool none = true;
+    for (int i = threadIdx.x % 32; i < block_rows; i += 32)
+        none = none && sees_none(load_row(args, view, block_row + i), piece);
+    return __all_sync(0xffffffffu, none);
+}
 
 // Dots become logits, logits go out, and the maxima of the tile are taken.
 template <int KEYS>
 __device__ inline void finish_tile(const pass_args &args, const piece_args &piece,
-                                   const view_args &view, row_pair<KEYS> &rows, int first_row,
-                                   int first_key, bool masked, float (&s)[KEYS / 8][4],
-                                   float (&top)[2])
+                                   const view_args &view, row_pair<KEYS> &rows, int first_key,
+                                   float (&s)[KEYS / 8][4], float (&top)[2])
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
@@ -70,11 +96,11 @@ __device__ inline void finish_tile(const pass_args &args, const piece_args &piec
             const float log_norm = inside ? piece.log_norm[key] : -INFINITY;
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                const int row = first_row + r * 8;
+                const int row = rows.first + r * 8;
                 float x = -INFINITY;
                 if (inside) {
                     x = finish_logit(args, piece, rows.row[r], view.inverse_temperature,
-                                     s[j][r * 2 + c], key, row, masked);
+                                     s[j][r * 2 + c], key, row, rows.masked);
                     if (piece.z != nullptr && row < args.lanes)
                         piece.z[int64_t(key) * args.lanes + row] = x;
                 }
@@ -88,8 +114,8 @@ __device__ inline void finish_tile(const pass_args &args, const piece_args &piec
 // The same for a full tile of a plain contract (scale and temperature alone), every key legal.
 template <int KEYS>
 __device__ inline void finish_plain_tile(const pass_args &args, const piece_args &piece,
-                                         const view_args &view, row_pair<KEYS> &rows, int first_row,
-                                         int first_key, float (&s)[KEYS / 8][4], float (&top)[2])
+                                         const view_args &view, row_pair<KEYS> &rows, int first_key,
+                                         float (&s)[KEYS / 8][4], float (&top)[2])
 {
     const int lane = threadIdx.x % 32, key = first_key + lane % 4 * 2;
     const float *log_norm = piece.log_norm + key;
@@ -109,7 +135,7 @@ __device__ inline void finish_plain_tile(const pass_args &args, const piece_args
     if (piece.z == nullptr) return;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
-        const int row = first_row + r * 8;
+        const int row = rows.first + r * 8;
         float *z = piece.z + int64_t(key) * args.lanes + row;
         if (row >= args.lanes) continue;
 #pragma unroll
@@ -163,16 +189,31 @@ __device__ inline void weigh_tile(const piece_args &piece, row_pair<KEYS> &rows,
         }
 }
 
+// Products of a tile become weights, and the sums take them; f: what sums of values are raised by.
+template <int KEYS>
+__device__ inline void weigh_products(const pass_args &args, const piece_args &piece,
+                                      const view_args &view, row_pair<KEYS> &rows, int first_key,
+                                      float (&s)[KEYS / 8][4], float (&f)[2])
+{
+    float top[2] = {-INFINITY, -INFINITY};
+    if (rows.plain && first_key + KEYS <= piece.keys)
+        finish_plain_tile<KEYS>(args, piece, view, rows, first_key, s, top);
+    else
+        finish_tile<KEYS>(args, piece, view, rows, first_key, s, top);
+#pragma unroll
+    for (int r = 0; r < 2; r++) f[r] = raise_maximum(rows.sums[r], quad_max(top[r]));
+    weigh_tile<KEYS>(piece, rows, first_key, s);
+}
+
 template <class T, int KEYS, int DV>
 __device__ inline void store_piece(const pass_args &args, const piece_args &piece,
-                                   row_pair<KEYS> &rows, int first_row,
-                                   const float (&o)[DV / 8][4])
+                                   row_pair<KEYS> &rows, const float (&o)[DV / 8][4])
 {
     const int lane = threadIdx.x % 32;
 #pragma unroll
     for (int r = 0; r < 2; r++) {
         row_sums &sums = rows.sums[r];
-        const int row = first_row + r * 8;
+        const int row = rows.first + r * 8;
         sums.mc = quad_max(sums.mc);
         sums.l = quad_sum(sums.l);
         sums.e = quad_sum(sums.e);
@@ -191,18 +232,19 @@ __device__ inline void store_piece(const pass_args &args, const piece_args &piec
     }
 }
 
-// No row of the block sees a key of the piece: nothing is read.
+// No row of the block sees a key of the piece: nothing is read. Thread `thread` of `threads` for rows
+// [first_row, first_row + count).
 __device__ inline void store_nothing(const pass_args &args, const piece_args &piece, int first_row,
-                                     int count)
+                                     int count, int thread, int threads)
 {
-    for (int i = threadIdx.x; i < piece.keys * count; i += blockDim.x) {
+    for (int i = thread; i < piece.keys * count; i += threads) {
         const int row = first_row + i % count;
         if (piece.z != nullptr && row < args.lanes)
             piece.z[int64_t(i / count) * args.lanes + row] = -INFINITY;
     }
-    for (int i = threadIdx.x; i < count; i += blockDim.x)
+    for (int i = thread; i < count; i += threads)
         if (first_row + i < args.lanes) store_sums(args, piece, first_row + i, row_sums());
-    for (int i = threadIdx.x; i < count * args.v_pitch; i += blockDim.x) {
+    for (int i = thread; i < count * args.v_pitch; i += threads) {
         const int row = first_row + i / args.v_pitch;
         if (piece.o != nullptr && row < args.rows)
             piece.o[int64_t(row) * args.v_pitch + i % args.v_pitch] = 0.0f;
@@ -225,14 +267,14 @@ __device__ inline void split_weights(const float (&s)[4], const float (&next)[4]
 
 // Raises the sums of values of both rows to a new maximum.
 template <int DV>
-__device__ inline void raise_values(float (&o)[DV / 8][4], float f0, float f1)
+__device__ inline void raise_values(float (&o)[DV / 8][4], const float (&f)[2])
 {
 #pragma unroll
     for (int n = 0; n < DV / 8; n++) {
-        o[n][0] *= f0;
-        o[n][1] *= f0;
-        o[n][2] *= f1;
-        o[n][3] *= f1;
+        o[n][0] *= f[0];
+        o[n][1] *= f[0];
+        o[n][2] *= f[1];
+        o[n][3] *= f[1];
     }
 }
 

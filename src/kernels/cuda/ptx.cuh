@@ -2,6 +2,7 @@
 // compiler the emulator's version of it (tests/emulation/ptx_emulated.h), by the tables of the PTX
 // ISA. Kernels contain no assembly of their own.
 #pragma once
+#include <cuda.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -127,6 +128,65 @@ template <int N> __device__ __forceinline__ void wgmma_wait(float (&d)[N][4])
     for (int i = 0; i < N; i++)
 #pragma unroll
         for (int j = 0; j < 4; j++) ATS_ASM_90A("" : "+f"(d[i][j])::"memory");
+}
+
+// Moves registers between warpgroups that have more than they need and those that have less.
+template <int N> __device__ __forceinline__ void keep_registers()
+{
+    ATS_ASM_90A("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N> __device__ __forceinline__ void take_registers()
+{
+    ATS_ASM_90A("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+
+// An mbarrier in shared memory: a phase ends when `count` threads have arrived and every byte that
+// was announced is there.
+__device__ __forceinline__ void barrier_init(uint64_t *bar, int count)
+{
+    ATS_ASM_90A("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(bar)), "r"(count)
+                : "memory");
+}
+
+// Barriers that were just made become visible to copies.
+__device__ __forceinline__ void fence_barriers()
+{
+    ATS_ASM_90A("fence.mbarrier_init.release.cluster;" ::: "memory");
+    fence_proxy_async();
+}
+
+__device__ __forceinline__ void barrier_arrive(uint64_t *bar)
+{
+    ATS_ASM_90A("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(bar)) : "memory");
+}
+
+// Arrives, and announces bytes of copies of this phase.
+__device__ __forceinline__ void barrier_expect(uint64_t *bar, int bytes)
+{
+    ATS_ASM_90A("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(bar)),
+                "r"(bytes)
+                : "memory");
+}
+
+// Until the phase of this parity is over.
+__device__ __forceinline__ void barrier_wait(uint64_t *bar, uint32_t parity)
+{
+    ATS_ASM_90A("{.reg .pred over;\n"
+                "WAIT:\n"
+                "mbarrier.try_wait.parity.shared::cta.b64 over, [%0], %1;\n"
+                "@!over bra WAIT;}" ::"r"(shared_address(bar)),
+                "r"(parity)
+                : "memory");
+}
+
+// The tile of a map at this column and row; elements past the matrix are 0 and count as copied.
+__device__ __forceinline__ void copy_tile(void *shared, const CUtensorMap *map, int column, int row,
+                                          uint64_t *bar)
+{
+    ATS_ASM_90A("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                "[%0], [%1, {%3, %4}], [%2];" ::"r"(shared_address(shared)),
+                "l"(map), "r"(shared_address(bar)), "r"(column), "r"(row)
+                : "memory");
 }
 
 // d = a b, or d += a b, 64 x 64 x 16 of a warpgroup: a and b along their rows in shared memory.

@@ -357,6 +357,19 @@ ats_device_status upload_group(half *h, const ats_device *d, bool side, ats_devi
     return ATS_DEVICE_OK;
 }
 
+// Maps of the queries, keys and values that the half's pieces point into.
+static bool make_maps(const ats_device *d, const half &h, tma_maps *maps)
+{
+    const ats_device_problem &p = d->problem;
+    const key_rows &keys = d->plan.resident ? d->keys : h.window;
+    maps->q_base = h.in.q;
+    maps->k_base = keys.k;
+    maps->v_base = keys.v;
+    return make_tensor_map(&maps->q, p.k_type, h.in.q, 2 * h.n_views * p.lanes, d->k_pitch) &&
+           make_tensor_map(&maps->k, p.k_type, keys.k, keys.count, d->k_pitch) &&
+           make_tensor_map(&maps->v, p.v_type, keys.v, keys.count, d->v_pitch);
+}
+
 static ats_device_status fused_group(ats_device *d, half *h, const pass_args &args, bool side,
                                      ats_device_error *error)
 {
@@ -366,10 +379,21 @@ static ats_device_status fused_group(ats_device *d, half *h, const pass_args &ar
         return ATS_DEVICE_OK;
     }
     const mma_shape shape = {d->k_pitch, d->v_pitch, h->exact ? 1 : 2};
-    const int groups = d->wgmma ? wgmma_groups(shape, args.lanes, d->shared_limit) : 0;
-    if (groups > 0) {
-        ATS_CUDA(launch_wgmma(args, shape, pieces, groups, h->stream));
-        return ATS_DEVICE_OK;
+    const bool groups_pay = args.lanes >= d->least_lanes;
+    if (groups_pay && d->rung == rung::tma) {
+        const tma_shape block = tma_block(shape, args.lanes, d->shared_limit);
+        tma_maps maps;
+        if (block.groups > 0 && make_maps(d, *h, &maps)) {
+            ATS_CUDA(launch_tma(args, shape, block, maps, pieces, d->processors, h->stream));
+            return ATS_DEVICE_OK;
+        }
+    }
+    if (groups_pay && d->rung != rung::mma) {
+        const int groups = wgmma_groups(shape, args.lanes, d->shared_limit);
+        if (groups > 0) {
+            ATS_CUDA(launch_wgmma(args, shape, pieces, groups, h->stream));
+            return ATS_DEVICE_OK;
+        }
     }
     const int warps = mma_warps(shape, args.lanes, d->shared_limit);
     if (warps == 0)

@@ -10,6 +10,9 @@
 
 namespace ats {
 
+// Kernels for 16-bit keys and values: sm_80 and later; sm_90a with copies by cp.async; or by TMA.
+enum class rung { mma, wgmma, tma };
+
 constexpr int MAX_VIEWS = 4; // of a group of pieces
 
 // Keys [first, first + count) of the problem on the device.
@@ -78,7 +81,9 @@ struct ats_device {
     int k_pitch, v_pitch;
     ats::chunk_plan plan;
     int64_t shared_limit;
-    bool wgmma = false; // the rung for sm_90a, where it takes the shape
+    ats::rung rung = ats::rung::mma; // where it takes the shape
+    int least_lanes = 64;            // for the rungs of warpgroups
+    int processors = 1;
     float *slope = nullptr;
     ats::key_rows keys = {};
     std::vector<ats::slot> slots;
@@ -110,6 +115,9 @@ ats_device_status upload_group(half *h, const ats_device *device, bool side,
 // The group's products and sums, after its input is on its way.
 ats_device_status compute_group(ats_device *device, half *h, const pass_args &args, bool side,
                                 ats_device_error *error);
+
+// rung.cpp: with the device's workspace in place, before it is planned.
+ats_device_status choose_rung(ats_device *device, int capability, ats_device_error *error);
 
 // cublas.cpp
 ats_device_status unfused_probe(char *detail, int64_t size, ats_device_error *error);

@@ -20,14 +20,18 @@
 #include <type_traits>
 #include <vector>
 
+#include <cuda.h>
+
 #undef __shared__
 #undef __global__
 #undef __device__
 #undef __host__
 #undef __launch_bounds__
 #undef __forceinline__
+#undef __grid_constant__
 #define __global__
 #define __device__
+#define __grid_constant__
 #define __host__
 #define __launch_bounds__(...)
 #define __forceinline__ inline __attribute__((always_inline))
@@ -51,6 +55,22 @@ struct GroupProduct { // a wgmma on its way
     void (*run)(void **slot, size_t index);
 };
 
+struct Barrier { // an mbarrier
+    const void *at;
+    unsigned count, pending, phase; // phases that are over
+    long bytes;                     // announced and not there yet
+    bool fenced;                    // visible to copies
+};
+
+struct TileCopy { // a cp.async.bulk.tensor on its way
+    unsigned char *shared;
+    const CUtensorMap *map;
+    int column, row;
+    const void *barrier;
+    void (*land)(const TileCopy &copy);
+    long bytes;
+};
+
 struct Fiber {
     uint3 tid;
     unsigned lane;
@@ -63,7 +83,9 @@ struct Fiber {
     int groups; // committed
     std::vector<GroupProduct> products;
     size_t committed;
-    bool fenced; // copies are visible to the matrix units
+    bool unfenced;        // copies of its own are not visible to the matrix units
+    bool registers_ready; // wgmma.fence since the last wait
+    const Barrier *awaited;
 };
 
 // Computes a collective for all lanes of `lanes` through pointers to their own stacks.
@@ -83,6 +105,8 @@ struct Block {
     unsigned alive, waiting;
     unsigned char *shared;
     int reduced[3], result[3]; // sum, and, or of the predicates of a barrier
+    std::vector<TileCopy> copies;
+    std::vector<Barrier *> barriers;
 };
 
 Fiber &fiber();
@@ -91,8 +115,30 @@ void barrier(const char *where);
 enum { COUNT, AND, OR };
 int barrier_reduce(const char *where, bool predicate, int kind);
 void collective(unsigned mask, WarpOp op, void *slot, const char *where);
+// Barriers in shared memory, and tile copies that report to them.
+void barrier_init(const void *at, int count);
+void barrier_fence();
+void barrier_arrive(const void *at, long bytes, const char *what);
+void barrier_wait(const void *at, unsigned parity);
+void copy_tile(const TileCopy &copy);
 [[noreturn]] void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 inline unsigned char *shared_memory() { return block().shared; }
+
+// What the emulated driver writes into a CUtensorMap.
+struct Map {
+    uint64_t magic;
+    const unsigned char *base;
+    uint64_t size[2], stride; // elements; bytes from row to row
+    uint32_t box[2];
+};
+constexpr uint64_t MAP_MAGIC = 0x70616d726f736e74;
+
+inline const Map &map_of(const CUtensorMap &map)
+{
+    const Map *m = reinterpret_cast<const Map *>(&map);
+    if (m->magic != MAP_MAGIC) fail("a tensor map that nobody encoded");
+    return *m;
+}
 
 // Checks the launch, and runs it when the stream is synchronised.
 void enqueue_launch(const void *kernel, dim3 grid, dim3 size, size_t shared, cudaStream_t stream,

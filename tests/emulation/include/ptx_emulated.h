@@ -27,7 +27,7 @@ template <int N> void cp_wait()
         const cuemu::Copy &c = f.copies[done];
         memcpy(c.shared, c.global, size_t(c.bytes));
         memset(static_cast<char *>(c.shared) + c.bytes, 0, size_t(16 - c.bytes));
-        f.fenced = false;
+        f.unfenced = true;
     }
     f.copies.erase(f.copies.begin(), f.copies.begin() + long(done));
 }
@@ -139,8 +139,8 @@ inline uint64_t matrix_descriptor(const unsigned char *p, uint32_t leading, uint
     return at >> 4 | uint64_t(leading >> 4) << 16 | uint64_t(stride >> 4) << 32 | uint64_t(1) << 62;
 }
 
-inline void fence_proxy_async() { cuemu::fiber().fenced = true; }
-inline void wgmma_fence() {}
+inline void fence_proxy_async() { cuemu::fiber().unfenced = false; }
+inline void wgmma_fence() { cuemu::fiber().registers_ready = true; }
 
 // One element of the matrix that a descriptor names: `along` counts elements that lie side by side,
 // `across` rows of 128 bytes; bits 4 to 6 of an address are exchanged with bits 7 to 9.
@@ -188,7 +188,8 @@ template <class T> void group_product(void **slot, size_t index)
 inline void issue(const cuemu::GroupProduct &product)
 {
     cuemu::Fiber &f = cuemu::fiber();
-    if (!f.fenced) cuemu::fail("wgmma: copies are not fenced");
+    if (f.unfenced) cuemu::fail("wgmma: copies are not fenced");
+    if (!f.registers_ready) cuemu::fail("wgmma: no wgmma.fence since the registers were used");
     f.products.push_back(product);
 }
 
@@ -221,6 +222,51 @@ template <int N> void wgmma_wait(float (&)[N][4])
         &f.products, "wgmma.wait");
     f.products.clear();
     f.committed = 0;
+    f.registers_ready = false;
+}
+
+template <int N> void change_registers()
+{
+    static_assert(N % 8 == 0 && N >= 24 && N <= 256, "setmaxnreg takes multiples of 8");
+}
+template <int N> void keep_registers() { change_registers<N>(); }
+template <int N> void take_registers() { change_registers<N>(); }
+
+inline void barrier_init(uint64_t *bar, int count) { cuemu::barrier_init(bar, count); }
+inline void fence_barriers() { cuemu::barrier_fence(); }
+inline void barrier_arrive(uint64_t *bar) { cuemu::barrier_arrive(bar, 0, "mbarrier.arrive"); }
+inline void barrier_expect(uint64_t *bar, int bytes)
+{
+    cuemu::barrier_arrive(bar, bytes, "mbarrier.arrive.expect_tx");
+}
+inline void barrier_wait(uint64_t *bar, uint32_t parity) { cuemu::barrier_wait(bar, parity); }
+
+// The box of a map, row by row of 128 bytes in shared memory; 16-byte parts of a row change places
+// by bits 7 to 9 of the address. Elements outside of the matrix are 0.
+inline void land_tile(const cuemu::TileCopy &copy)
+{
+    const cuemu::Map &map = cuemu::map_of(*copy.map);
+    for (int r = 0; r < int(map.box[1]); r++)
+        for (int c = 0; c < int(map.box[0]); c++) {
+            uint64_t at = uint64_t(copy.shared - cuemu::shared_memory()) + uint64_t(r) * 128 +
+                          uint64_t(c) * 2;
+            at ^= at >> 3 & 0x70;
+            const int64_t row = copy.row + r, column = copy.column + c;
+            uint16_t bits = 0;
+            if (row >= 0 && row < int64_t(map.size[1]) && column >= 0 &&
+                column < int64_t(map.size[0]))
+                memcpy(&bits, map.base + row * int64_t(map.stride) + column * 2, 2);
+            memcpy(cuemu::shared_memory() + at, &bits, 2);
+        }
+}
+
+inline void copy_tile(void *shared, const CUtensorMap *map, int column, int row, uint64_t *bar)
+{
+    const uint64_t at = uint64_t(static_cast<unsigned char *>(shared) - cuemu::shared_memory());
+    const long bytes = long(cuemu::map_of(*map).box[0] * cuemu::map_of(*map).box[1] * 2);
+    if (at % 128 != 0) cuemu::fail("cp.async.bulk: a tile at %lu", (unsigned long)at);
+    memset(shared, 0xff, size_t(bytes));
+    cuemu::copy_tile({static_cast<unsigned char *>(shared), map, column, row, bar, land_tile, bytes});
 }
 
 inline float exp2(float x)
