@@ -85,14 +85,15 @@ static void test_kernels(void **state)
                0);
 }
 
-/* Two thirds of the keys each at a distance of their own: views change from piece to piece. */
+/* Halves of the keys at distances of their own: the view of a block changes while it stays, and its
+ * stages go round. */
 static void check_views(void)
 {
-    enum { KEYS = 600 };
+    enum { KEYS = 2000 };
     static const ats_segment SEGMENTS[] = {
-        {.kind = ATS_SEG_KEEP, .start = 0, .stop = 290, .delta = 0},
-        {.kind = ATS_SEG_KEEP, .start = 290, .stop = 580, .delta = 3},
-        {.kind = ATS_SEG_KEEP, .start = 580, .stop = KEYS, .delta = 7},
+        {.kind = ATS_SEG_KEEP, .start = 0, .stop = 1000, .delta = 0},
+        {.kind = ATS_SEG_KEEP, .start = 1000, .stop = 1980, .delta = 3},
+        {.kind = ATS_SEG_KEEP, .start = 1980, .stop = KEYS, .delta = 7},
     };
     const problem_spec spec = {.seed = 8,
                                .n_keys = KEYS,
