@@ -6,21 +6,36 @@
 /* 97.5 % quantile of the standard normal. */
 static const double z975 = 1.959963984540054;
 
-/* Places of the defined values, by value; at one value events come before censored ones. */
+/* At one value events come before those censored to the right. */
+static bool before(const double *value, const int8_t *censored, int64_t i, int64_t j)
+{
+    if (value[i] != value[j]) return value[i] < value[j];
+    return censored[i] != ATS_CENSORED_RIGHT && censored[j] == ATS_CENSORED_RIGHT;
+}
+
+static void sift(const double *value, const int8_t *censored, int64_t *at, int64_t i, int64_t n)
+{
+    for (int64_t child; (child = 2 * i + 1) < n; i = child) {
+        if (child + 1 < n && before(value, censored, at[child], at[child + 1])) child++;
+        if (!before(value, censored, at[i], at[child])) return;
+        const int64_t swap = at[i];
+        at[i] = at[child];
+        at[child] = swap;
+    }
+}
+
+/* Places of the defined values, by value: heapsort, as a comparison may have many cells. */
 static int64_t sort(const double *value, const int8_t *censored, int64_t n, int64_t *at)
 {
     int64_t kept = 0;
-    for (int64_t i = 0; i < n; i++) {
-        if (isnan(value[i])) continue;
-        const bool late = censored[i] == ATS_CENSORED_RIGHT;
-        int64_t j = kept++;
-        for (; j > 0; j--) {
-            const bool other = censored[at[j - 1]] == ATS_CENSORED_RIGHT;
-            const double x = value[at[j - 1]];
-            if (x < value[i] || (x == value[i] && (!other || late))) break;
-            at[j] = at[j - 1];
-        }
-        at[j] = i;
+    for (int64_t i = 0; i < n; i++)
+        if (!isnan(value[i])) at[kept++] = i;
+    for (int64_t i = kept / 2; i-- > 0;) sift(value, censored, at, i, kept);
+    for (int64_t end = kept; end-- > 1;) {
+        const int64_t swap = at[0];
+        at[0] = at[end];
+        at[end] = swap;
+        sift(value, censored, at, 0, end);
     }
     return kept;
 }

@@ -9,6 +9,7 @@
 #define ATS_REPORT_COMPARE_H
 
 #include "base/arena.h"
+#include "metrics/dose.h"
 #include "metrics/reduce.h"
 #include "report/stat.h"
 
@@ -92,6 +93,13 @@ typedef struct ats_compare_curve {
     const ats_compare_point *points; /* ascending dose */
     double half_base,
         half_candidate; /* dose of retention 1/2 of the mean curve; NaN: not crossed */
+    /* From the results' own curves (samples, layers, heads), where both hold them. */
+    bool measured;
+    ats_dose_median half[2]; /* of baseline and candidate: Kaplan-Meier over the paired ones */
+    /* Pairs whose half dose is surely lower or higher in the candidate, and those where censoring
+     * hides which: both beyond the same end of the grid, or undefined. */
+    int64_t n_lower, n_equal, n_higher, n_hidden;
+    ats_compare_numbers strength; /* competition_strength, nats */
 } ats_compare_curve;
 
 typedef struct ats_compare_finding {

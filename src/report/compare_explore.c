@@ -247,6 +247,7 @@ static ats_code make_curves(explorer *e)
                                                       .half_candidate = half_dose(points, n, true)};
     }
     out->curves = curves;
+    rc = ats_compare_curves(e->s, e->resamples, curves, out->n_curves, e->err);
 out:
     return rc;
 }

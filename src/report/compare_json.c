@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/compare_private.h"
@@ -116,13 +117,35 @@ static void worst_item(ats_text *t, const ats_comparison *c, int64_t i)
     cell(t, c, &c->worst[i]);
 }
 
+/* Of the results' curves: a median, the end of the grid where it is censored. Else of the mean
+ * curve: null where it does not cross. */
+static void half(ats_text *t, const char *name, const ats_compare_curve *curve, int side,
+                 double of_mean)
+{
+    char key[40];
+    snprintf(key, sizeof key, "half_dose_%s", name);
+    number(t, key, curve->measured ? curve->half[side].median : of_mean, ", ");
+    if (!curve->measured) return;
+    snprintf(key, sizeof key, "half_dose_%s_censored", name);
+    whole(t, key, curve->half[side].censored, ", ");
+}
+
 static void curve_item(ats_text *t, const ats_comparison *c, int64_t i)
 {
     const ats_compare_curve *curve = &c->curves[i];
     ats_text_add(t, "{");
     word(t, "perturbation", curve->perturbation, ", ");
-    number(t, "half_dose_base", curve->half_base, ", ");
-    number(t, "half_dose_candidate", curve->half_candidate, ", ");
+    half(t, "base", curve, 0, curve->half_base);
+    half(t, "candidate", curve, 1, curve->half_candidate);
+    if (curve->measured) {
+        whole(t, "half_dose_lower", curve->n_lower, ", ");
+        whole(t, "half_dose_equal", curve->n_equal, ", ");
+        whole(t, "half_dose_higher", curve->n_higher, ", ");
+        whole(t, "half_dose_hidden", curve->n_hidden, ", ");
+        ats_text_add(t, "\"competition_strength\": {");
+        numbers(t, &curve->strength);
+        ats_text_add(t, "}, ");
+    }
     ats_text_add(t, "\"points\": [");
     for (int64_t k = 0; k < curve->n; k++) {
         ats_text_add(t, "%s{", k > 0 ? ", " : "");

@@ -86,6 +86,9 @@ ATS_MUST_CHECK ats_code ats_compare_sentence(ats_arena *arena, const ats_compare
 /* compare_explore.c: summary rows, cells, worst heads, dose curves. */
 ATS_MUST_CHECK ats_code ats_compare_explore(ats_compare_state *s, ats_compare_resamples *resamples,
                                             ats_err *err);
+/* compare_curves.c: what the dose curves of both results say, into curves that are made. */
+ATS_MUST_CHECK ats_code ats_compare_curves(ats_compare_state *s, ats_compare_resamples *resamples,
+                                           ats_compare_curve *curves, int64_t count, ats_err *err);
 /* compare_exact.c */
 ATS_MUST_CHECK ats_code ats_compare_exact(ats_compare_state *s, ats_err *err);
 

@@ -207,10 +207,24 @@ static void add_worst(ats_text *out, const ats_comparison *c)
     }
 }
 
-static void half_text(const ats_compare_curve *curve, double half, bool candidate, char out[64])
+/* Of the results' own curves where there are some, else of the mean curve. */
+static void half_text(const ats_compare_curve *curve, int side, char out[64])
 {
+    const ats_dose_median *median = &curve->half[side];
+    if (curve->measured) {
+        if (isnan(median->median))
+            snprintf(out, 64, "-");
+        else
+            snprintf(out, 64, "%s%.3g",
+                     median->censored == ATS_CENSORED_RIGHT  ? "> "
+                     : median->censored == ATS_CENSORED_LEFT ? "<= "
+                                                             : "",
+                     median->median);
+        return;
+    }
     const ats_compare_numbers *first = &curve->points[0].numbers;
-    const double start = candidate ? first->candidate : first->base;
+    const double half = side ? curve->half_candidate : curve->half_base;
+    const double start = side ? first->candidate : first->base;
     if (!isnan(half))
         snprintf(out, 64, "%.3g", half);
     else if (start <= log(0.5))
@@ -219,18 +233,40 @@ static void half_text(const ats_compare_curve *curve, double half, bool candidat
         snprintf(out, 64, "> %.3g", curve->points[curve->n - 1].dose);
 }
 
+/* "half-dose 4.2 -> 3.9 (of 96 pairs 70 lower, 10 higher, 16 hidden); strength +1.2 ~" */
+static void add_doses(const ats_compare_curve *curve, const ats_comparison *c, char *out,
+                      size_t size)
+{
+    char a[64], b[64], d[32];
+    half_text(curve, 0, a);
+    half_text(curve, 1, b);
+    int used = snprintf(out, size, "; half-dose %s -> %s", a, b);
+    if (!curve->measured || (size_t)used >= size) return;
+    const int64_t n = curve->n_lower + curve->n_equal + curve->n_higher + curve->n_hidden;
+    if (!isnan(curve->half[0].median) || !isnan(curve->half[1].median))
+        used += snprintf(out + used, size - (size_t)used,
+                         " (of %lld pairs %lld lower, %lld higher, %lld hidden by the grid)",
+                         (long long)n, (long long)curve->n_lower, (long long)curve->n_higher,
+                         (long long)curve->n_hidden);
+    if (isnan(curve->strength.difference) || (size_t)used >= size) return;
+    const bool claims = c->exact || ats_compare_claims(&curve->strength, c->alpha);
+    snprintf(out + used, size - (size_t)used, "; strength %s%s",
+             ats_compare_number(curve->strength.difference, d), claims ? "" : " ~");
+}
+
 static void add_curves(ats_text *out, const ats_comparison *c)
 {
     if (c->n_curves == 0) return;
-    ats_text_add(out, "dose curves: difference of the mean log mass shift by dose; "
-                      "half-dose\n");
+    add_wrapped(out,
+                "dose curves: difference of the mean log mass shift by dose; half-dose: median "
+                "over samples, curves and heads, those beyond the grid counted as such; "
+                "difference of the competition strength, nats",
+                0);
     for (int64_t i = 0; i < c->n_curves; i++) {
         const ats_compare_curve *curve = &c->curves[i];
-        char a[64], b[64], line[1024];
+        char line[1024];
         int used = 0;
-        half_text(curve, curve->half_base, false, a);
-        half_text(curve, curve->half_candidate, true, b);
-        for (int64_t k = 0; k < curve->n && used < 900; k++) {
+        for (int64_t k = 0; k < curve->n && used < 700; k++) {
             const ats_compare_numbers *x = &curve->points[k].numbers;
             const bool claims = c->exact || ats_compare_claims(x, c->alpha);
             char d[32];
@@ -238,7 +274,7 @@ static void add_curves(ats_text *out, const ats_comparison *c)
                              k > 0 ? ", " : "", curve->points[k].dose,
                              ats_compare_number(x->difference, d), claims ? "" : " ~");
         }
-        snprintf(line + used, sizeof line - (size_t)used, "; half-dose %s -> %s", a, b);
+        add_doses(curve, c, line + used, sizeof line - (size_t)used);
         ats_text_add(out, "  %s\n", curve->perturbation);
         add_wrapped(out, line, 4);
     }

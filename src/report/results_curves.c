@@ -67,6 +67,7 @@ static ats_code numbers(curve_reader *r, const char *name, const double **out)
     ats_code rc;
     ATS_TRY(ats_result_read(r->file, name, &v, r->err));
     r->count = 1;
+    memset(r->extent, 0, sizeof r->extent);
     for (int i = 0; i < v.rank; i++) r->count *= r->extent[i] = v.extent[i];
     ATS_TRY(ATS_NEW(r->arena, r->count, &copy, r->err));
     memcpy(copy, v.values, (size_t)r->count * sizeof *copy);
@@ -118,6 +119,23 @@ out:
     return rc;
 }
 
+/* Everything along the axis is as long as it. */
+static ats_code check_axis(const curve_reader *r, int64_t n)
+{
+    static const char *const names[] = {"curve_id",        "curve_perturbation", "curve_kind",
+                                        "curve_positions", "curve_dose_name",    "curve_doses",
+                                        "curve_dose_min",  "curve_dose_max"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        ats_result_variable v;
+        ats_code rc = ats_result_shape(r->file, names[i], &v, r->err);
+        if (rc != ATS_OK) return rc;
+        if (v.rank != 1 || v.extent[0] != n)
+            return ats_h5_fail(r->err, ATS_E_INPUT, &r->file->file, names[i],
+                               "should have %lld entries, one a curve", (long long)n);
+    }
+    return ATS_OK;
+}
+
 static ats_code read_axis(curve_reader *r, ats_result_curves *out)
 {
     ats_code rc;
@@ -133,28 +151,52 @@ static ats_code read_axis(curve_reader *r, ats_result_curves *out)
     ATS_TRY(numbers(r, "curve_dose_max", &out->dose_max));
     ATS_TRY(whole(r, "curve_sample", &out->sample));
     out->n = r->count;
+    rc = check_axis(r, out->n);
 out:
     return rc;
 }
 
+/* Numbers [curve, layer, head], of the extents of the first one that was read. */
+static ats_code check_cells(curve_reader *r, const ats_result_curves *out, const char *name)
+{
+    if (r->count == out->n * out->n_layers * out->n_heads) return ATS_OK;
+    return ats_h5_fail(r->err, ATS_E_INPUT, &r->file->file, name,
+                       "has %lld numbers, should be %lld curves x %lld layers x %lld heads",
+                       (long long)r->count, (long long)out->n, (long long)out->n_layers,
+                       (long long)out->n_heads);
+}
+
 static ats_code read_cells(curve_reader *r, ats_result_curves *out)
 {
-    ats_code rc;
-    ATS_TRY(numbers(r, "competition_strength", &out->competition_strength));
-    out->n_layers = r->extent[1];
-    out->n_heads = r->extent[2];
-    ATS_TRY(numbers(r, "row_tolerance", &out->row_tolerance));
-    ATS_TRY(numbers(r, "half_dose", &out->half_dose));
-    ATS_TRY(flags(r, "half_dose_censored", &out->half_dose_censored));
-    ATS_TRY(numbers(r, "control_half_dose", &out->control_half_dose));
-    ATS_TRY(flags(r, "control_half_dose_censored", &out->control_half_dose_censored));
-    ATS_TRY(numbers(r, "breakdown_dose", &out->breakdown_dose));
-    ATS_TRY(flags(r, "breakdown_dose_censored", &out->breakdown_dose_censored));
-    ATS_TRY(numbers(r, "excess", &out->excess));
-    ATS_TRY(numbers(r, "excess_over_control", &out->excess_over_control));
-    ATS_TRY(numbers(r, "position_dip", &out->position_dip));
-    ATS_TRY(numbers(r, "position_margin_dip", &out->position_margin_dip));
-    ATS_TRY(numbers(r, "position_lowest", &out->position_lowest));
+    const struct {
+        const char *name;
+        const double **values;
+        const int8_t **flags;
+    } all[] = {
+        {"competition_strength", &out->competition_strength, NULL},
+        {"row_tolerance", &out->row_tolerance, NULL},
+        {"half_dose", &out->half_dose, NULL},
+        {"half_dose_censored", NULL, &out->half_dose_censored},
+        {"control_half_dose", &out->control_half_dose, NULL},
+        {"control_half_dose_censored", NULL, &out->control_half_dose_censored},
+        {"breakdown_dose", &out->breakdown_dose, NULL},
+        {"breakdown_dose_censored", NULL, &out->breakdown_dose_censored},
+        {"excess", &out->excess, NULL},
+        {"excess_over_control", &out->excess_over_control, NULL},
+        {"position_dip", &out->position_dip, NULL},
+        {"position_margin_dip", &out->position_margin_dip, NULL},
+        {"position_lowest", &out->position_lowest, NULL},
+    };
+    ats_code rc = ATS_OK;
+    for (size_t i = 0; i < sizeof all / sizeof *all && rc == ATS_OK; i++) {
+        ATS_TRY(all[i].values != NULL ? numbers(r, all[i].name, all[i].values)
+                                      : flags(r, all[i].name, all[i].flags));
+        if (i == 0) {
+            out->n_layers = r->extent[1];
+            out->n_heads = r->extent[2];
+        }
+        rc = check_cells(r, out, all[i].name);
+    }
 out:
     return rc;
 }
