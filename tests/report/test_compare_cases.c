@@ -215,7 +215,12 @@ static void rc25_b_hostile_texts_stay_readable(void **state)
     assert_says(text, "tests=\"3\" failures=\"3\"", "\\x1B[31m", "\\xFF", "]]&#62;", "classname=");
     assert_null(strpbrk(text, "\x08\x1b"));
     write_text(xml_path, text);
-    assert_int_equal(shell("xmllint --noout %s", xml_path), 0);
+    static const char schema[] =
+        "xmllint --noout --schema " ATS_SOURCE_DIR "/tests/report/junit.xsd %s 2>/dev/null";
+    assert_int_equal(shell(schema, xml_path), 0);
+    assert_int_equal(shell("sed -i 's/<failure /<failure line=\"3\" /' %s", xml_path), 0);
+    assert_int_not_equal(shell(schema, xml_path), 0); /* it does refuse */
+    write_text(xml_path, text);
     assert_int_equal(shell("test \"$(xmllint --xpath 'count(//testcase)' %s)\" = 3", xml_path), 0);
     assert_int_equal(shell("test \"$(xmllint --xpath 'count(//failure)' %s)\" = 3", xml_path), 0);
     ats_comparison_free(c);
