@@ -37,6 +37,38 @@ static void check_spec(const problem_spec *spec, int64_t n_edits)
     ats_arena_fini(&arena);
 }
 
+/* Rows that see less than their neighbours eight rows further, a piece that only late rows of a
+ * block see, and pieces that none does. */
+static void check_rows(void)
+{
+    const problem_spec spec = {.seed = 9,
+                               .n_keys = 400,
+                               .d_qk = 64,
+                               .d_v = 64,
+                               .group = 4,
+                               .n_probes = 20,
+                               .dtype = ATS_BF16,
+                               .spread = 3};
+    ats_arena arena;
+    ats_problem problem;
+    stats_set got, want;
+    int64_t *q_pos = NULL;
+    report r = {.path = ATS_BAR_SPLIT16, .context = "rows"};
+    ats_arena_init(&arena, false);
+    problem_make(&arena, &spec, &problem);
+    assert_int_equal(ATS_NEW(&arena, problem.n_rows, &q_pos, NULL), ATS_OK);
+    for (int64_t i = 0; i < problem.n_rows; i++) {
+        const int64_t eight = i / 8;
+        q_pos[i] = eight == 8 ? 299 : 60 + 24 * eight - (eight % 2 == 1 ? 80 : 0);
+    }
+    problem.q_pos = q_pos;
+    evaluate_all(&arena, device, &problem, NULL, 0, &got);
+    evaluate_all(&arena, reference, &problem, NULL, 0, &want);
+    compare_sets(&r, &problem, NULL, &got, &want);
+    report_finish(&r, "rows");
+    ats_arena_fini(&arena);
+}
+
 /* Every tile path of the kernels: ragged and full pieces, one and several tiles, one and several
  * warps and blocks of rows, one and two halves of the queries. */
 static void test_kernels(void **state)
@@ -83,6 +115,7 @@ static void test_kernels(void **state)
                                .dtype = ATS_BF16,
                                .spread = 3},
                0);
+    check_rows();
 }
 
 /* Halves of the keys at distances of their own: the view of a block changes while it stays, and its
@@ -160,6 +193,7 @@ static void test_warpgroups(void **state)
                                .window = 300},
                0);
     check_views();
+    check_rows();
 }
 
 /* Pieces of 128 and 256 keys. */
