@@ -198,7 +198,11 @@ static ats_code run_group(ats_part_run *r, evaluation *work, const ats_group *gr
     ATS_TRY(ats_run_build(work, cases, &r->common->group, err));
     ATS_TRY(ats_run_share(work, &r->common->group, &r->outcome.share, err));
     const double t1 = ats_clock();
-    ATS_TRY(ats_run_evaluate(work, cases, err));
+    rc = ats_run_evaluate(work, cases, err);
+    if (rc == ATS_E_DEVICE)
+        rc = ats_prepend(err, rc, "sample %s, layer %lld, key head %lld", chosen->sample->id,
+                         (long long)layer->index, (long long)group->kv_head);
+    ATS_TRY(rc);
     r->outcome.build += t1 - t0;
     r->outcome.evaluate += ats_clock() - t1;
 out:

@@ -32,6 +32,39 @@ def absent(name, words, **settings):
     return auto
 
 
+SUITE = """
+suite: lost
+version: 1
+seed: 3
+captures: [three.h5]
+spans: {target: gold}
+perturbations:
+  - {name: copies, kind: duplicates, copies: [1, 2], positions: overlay}
+"""
+
+
+def lost_in_a_run(folder, here):
+    """A device lost in the middle: the sentence says where, what was finished is kept, the same command
+    goes on, and the result is the undisturbed one."""
+    capture, suite = pathlib.Path(folder, "three.h5"), pathlib.Path(folder, "lost.yaml")
+    whole, broken = pathlib.Path(folder, "whole.h5"), pathlib.Path(folder, "broken.h5")
+    made = run(["synth", "-o", str(capture), "--samples", "3", "--layers", "1", "--keys", "200", "--rope", "half"])
+    assert made.returncode == 0, made.stderr
+    suite.write_text(SUITE)
+    arguments = ["run", str(suite), "--backend", "cuda", "-q", "-o"]
+    done = run([*arguments, str(whole)], **here)
+    assert done.returncode == 0, done.stderr
+    lost = run([*arguments, str(broken)], CUEMU_LOSE_AFTER="20", **here)
+    assert lost.returncode == 4, (lost.returncode, lost.stderr)
+    for word in ("sample ", "layer 0", "key head", "work is lost", "1 of 3 samples are kept"):
+        assert word in lost.stderr, (word, lost.stderr)
+    assert not broken.exists() and pathlib.Path(f"{broken}.parts", "000.h5").exists()
+    done = run([*arguments, str(broken)], **here)
+    assert done.returncode == 0, done.stderr
+    assert broken.read_bytes() == whole.read_bytes()
+    return 1
+
+
 checked = 0
 assert absent("cuda", ["cannot be opened", "/nonexistent.so", "--backend cpu"],
               ATTNSTRESS_CUDA_MODULE="/nonexistent.so") == "cpu"
@@ -73,4 +106,5 @@ with tempfile.TemporaryDirectory() as folder:
         lost = run(["verify", capture, "--backend", "cuda"], CUEMU_LOSE_AFTER="3", **here)
         assert lost.returncode == 4 and "work is lost" in lost.stderr, (lost.returncode, lost.stderr)
         checked += 9
+        checked += lost_in_a_run(folder, here)
 print(f"{checked} passed, 0 failed")
