@@ -151,8 +151,8 @@ const ats_command ats_cmd_compare = {
                 "attnstress compare base.h5 cand.h5 --format markdown\n"
                 "attnstress compare base.h5 cand.h5 --allow-missing 's03*' --json",
     .details = "Both results must come from one suite on the same prompts (tokens, spans and\n"
-               "probes), else exit status 3 with a list. Gates with max_drop or equivalence\n"
-               "are judged on one mean difference per cluster (document): regressed,\n"
+               "probes), else exit status 3 with a list. Gates with max_drop, max_rise or\n"
+               "equivalence are judged on one mean difference per cluster (document): regressed,\n"
                "improved, unchanged or inconclusive. Exit status 0 when every gate is\n"
                "unchanged or improved, 1 when one regressed or a case has no partner that no\n"
                "--allow-... names, 2 when something is inconclusive or nothing was judged.\n"

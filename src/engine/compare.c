@@ -40,7 +40,9 @@ static ats_code make_gate(ats_arena *arena, const ats_suite *suite, const ats_ga
     *out = (ats_compare_gate){.metric = gate->metric,
                               .part = gate->part,
                               .reduce = gate->reduce,
+                              .better = gate->better,
                               .max_drop = gate->max_drop,
+                              .max_rise = gate->max_rise,
                               .equivalence = gate->equivalence,
                               .file = in_file ? gate->place.file : NULL,
                               .line = gate->place.line,
@@ -64,7 +66,7 @@ static ats_code make_gates(ats_arena *arena, const ats_suite *suite, bool in_fil
     options->n_gates = options->n_absolute = 0;
     for (int64_t g = 0; g < suite->n_gates && rc == ATS_OK; g++) {
         const ats_gate *gate = &suite->gates[g];
-        if (isnan(gate->max_drop) && isnan(gate->equivalence))
+        if (isnan(gate->max_drop) && isnan(gate->max_rise) && isnan(gate->equivalence))
             options->n_absolute++;
         else
             rc = make_gate(arena, suite, gate, in_file, &gates[options->n_gates++], err);

@@ -1,4 +1,4 @@
-/* Absolute gates (min, max) judged after a run; max_drop and equivalence are for `compare`.
+/* Absolute gates (min, max) judged after a run; max_drop, max_rise and equivalence are for `compare`.
  *
  * A gate's number: mean over probes, then `reduce` over heads, over layers, over the cases of a
  * sample and over samples. Undefined cells are left out and counted; skipped cases are left out

@@ -25,7 +25,13 @@ static const char *const head =
     "With `detail: head` a cell is the mean over its defined probes, for `mass`, `retention`,\n"
     "`null_mass` and `sink_mass` the geometric mean (the exponential of the mean logarithm); "
     "lists\n"
-    "and integers are those of the probe `worst_probe`.\n";
+    "and integers are those of the probe `worst_probe`.\n"
+    "\n"
+    "The column `better` is what a gate of `compare` takes as the way to the better: a route that\n"
+    "holds its target and an output that a perturbation moves little. With a span axis it is said\n"
+    "of the target; on `inserted` less is better, and on other spans, as where the column is "
+    "empty,\n"
+    "neither way is better. A gate's `better` says otherwise.\n";
 
 static const char *const tail =
     "\n## Dose curves\n"
@@ -69,15 +75,17 @@ static void write_row(FILE *f, const ats_metric *m)
         if (*c == '|') fputc('\\', f);
         fputc(*c, f);
     }
-    fprintf(f, " | %s%s | %s |\n", m->unit, m->integer ? ", integer" : "",
+    fprintf(f, " | %s%s | %s | %s |\n", m->unit, m->integer ? ", integer" : "",
             m->base_only  ? "only"
             : m->has_base ? "yes"
-                          : "");
+                          : "",
+            m->better == ATS_BETTER_NEITHER ? "" : ats_better_name(m->better));
 }
 
 static void write_table(FILE *f, const char *title, const ats_metric *const *list, size_t n)
 {
-    fprintf(f, "\n## %s\n\n| variable | meaning | unit | base |\n|---|---|---|---|\n", title);
+    fprintf(f, "\n## %s\n\n| variable | meaning | unit | base | better |\n|---|---|---|---|---|\n",
+            title);
     for (size_t i = 0; i < n; i++) write_row(f, list[i]);
 }
 

@@ -26,6 +26,10 @@ typedef enum ats_metric_needs {
     ATS_NEEDS_DIAGNOSIS /* as dear as many variants: written where the suite asks for it alone */
 } ats_metric_needs;
 
+/* Which way is better, for verdicts about two checkpoints. Of a metric with a span axis it is said
+ * of the target; ats_metric_better has the other spans. */
+typedef enum ats_better { ATS_BETTER_NEITHER, ATS_BETTER_MORE, ATS_BETTER_LESS } ats_better;
+
 /* What one cell is computed from. Regions: the first n_spans are the `span` axis. */
 typedef struct ats_cell {
     const ats_problem *problem;
@@ -64,13 +68,18 @@ typedef struct ats_metric {
     bool base_only;
     bool integer; /* stored as int32/int64, -1 pads (top_index and the like); else float32 */
     double (*value)(const ats_cell *cell);
-    int32_t fill;              /* integer: undefined and padding, -1 or ATS_INTEGER_UNDEFINED */
+    int32_t fill; /* integer: undefined and padding, -1 or ATS_INTEGER_UNDEFINED */
+    ats_better better;
     bool log_mean;             /* a mass: averaged over probes in its logarithm */
     const char *flag_meanings; /* integer codes 0, 1, ...: a word for each; NULL: no codes */
 } ats_metric;
 
 const ats_metric *const *ats_metrics(int64_t *count);
 const ats_metric *ats_metric_find(const char *name); /* NULL: none */
+const char *ats_better_name(ats_better better);      /* "more", "less", "neither" */
+/* Of a variable of a result ("base_" is allowed) on one span (NULL: it has none): the metric's word
+ * on the target, less on `inserted`, neither on other spans. */
+ats_better ats_metric_better(const char *variable, const char *span, const char *target);
 /* docs/metrics.md as text in the arena, written from the table. */
 ATS_MUST_CHECK ats_code ats_metrics_markdown(ats_arena *arena, const char **out, ats_err *err);
 

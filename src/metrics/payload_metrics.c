@@ -181,6 +181,7 @@ const ats_metric ats_metric_output_cosine = {
     .unit = "1",
     .long_name = "direction kept by the output",
     .definition = "cos(o, o'); undefined where either is 0",
+    .better = ATS_BETTER_MORE,
     .value = output_cosine,
 };
 
@@ -189,6 +190,7 @@ const ats_metric ats_metric_output_change = {
     .unit = "1",
     .long_name = "relative change of the head's output",
     .definition = "|o' - o| / |o|",
+    .better = ATS_BETTER_LESS,
     .value = output_change,
 };
 
@@ -218,6 +220,7 @@ const ats_metric ats_metric_delta_norm = {
                   "sum_I w' v'; dilution: (B/A - 1) sum_S w vbar; reroute: sum_S (w' - (B/A) w) "
                   "vbar; payload: sum_S (w + w')/2 (v' - v); A = sum_S w, B = sum_S w' (null route "
                   "in both), vbar = (v + v')/2",
+    .better = ATS_BETTER_LESS,
     .value = delta_norm,
 };
 
@@ -256,6 +259,7 @@ const ats_metric ats_metric_contribution_change = {
     .unit = "1",
     .long_name = "change of what the span brings back",
     .definition = "|c' - c|",
+    .better = ATS_BETTER_LESS,
     .value = contribution_change,
 };
 
@@ -307,6 +311,7 @@ const ats_metric ats_metric_output_change_resid = {
     .unit = "1",
     .long_name = "relative change of the head's write to the residual stream",
     .definition = "|(o' - o) W_O| / |o W_O|",
+    .better = ATS_BETTER_LESS,
     .value = output_change_resid,
 };
 
@@ -327,6 +332,7 @@ const ats_metric ats_metric_delta_norm_resid = {
     .unit = "1",
     .long_name = "norm of a part of the change of the residual write",
     .definition = "|part W_O|, parts as in delta_norm",
+    .better = ATS_BETTER_LESS,
     .value = delta_norm_resid,
 };
 
@@ -348,6 +354,7 @@ const ats_metric ats_metric_contribution_change_resid = {
     .unit = "1",
     .long_name = "change of what the span writes to the residual stream",
     .definition = "|(c' - c) W_O|",
+    .better = ATS_BETTER_LESS,
     .value = contribution_change_resid,
 };
 

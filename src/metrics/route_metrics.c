@@ -135,6 +135,7 @@ const ats_metric ats_metric_lse_shift = {
     .unit = "nats",
     .long_name = "change of the log-sum-exp",
     .definition = "L' - L",
+    .better = ATS_BETTER_LESS,
     .value = lse_shift,
 };
 
@@ -143,6 +144,7 @@ const ats_metric ats_metric_competition_shift = {
     .unit = "nats",
     .long_name = "what competing keys did to every old weight",
     .definition = "-(L' - L); log_mass_shift = own_logit_shift + competition_shift",
+    .better = ATS_BETTER_MORE,
     .value = competition_shift,
 };
 
@@ -154,6 +156,7 @@ const ats_metric ats_metric_mass = {
     .definition = "sum of w' over the span's keys; 0 without a legal key, undefined where the "
                   "sample lacks the span",
     .has_base = true,
+    .better = ATS_BETTER_MORE,
     .value = mass,
     .log_mean = true,
 };
@@ -164,6 +167,7 @@ const ats_metric ats_metric_log_mass_shift = {
     .unit = "nats",
     .long_name = "change of the span's log mass",
     .definition = "log mass' - log mass; undefined where either mass has no legal key",
+    .better = ATS_BETTER_MORE,
     .value = log_mass_shift,
 };
 
@@ -173,6 +177,7 @@ const ats_metric ats_metric_own_logit_shift = {
     .unit = "nats",
     .long_name = "what happened to the span's own logits",
     .definition = "log-sum-exp' over the span - log-sum-exp over the span",
+    .better = ATS_BETTER_MORE,
     .value = own_logit_shift,
 };
 
@@ -182,6 +187,7 @@ const ats_metric ats_metric_retention = {
     .unit = "1",
     .long_name = "share of the span's mass that is left",
     .definition = "mass' / mass; undefined where the base has no mass on the span",
+    .better = ATS_BETTER_MORE,
     .value = retention,
     .log_mean = true,
 };
@@ -194,6 +200,7 @@ const ats_metric ats_metric_rank = {
     .definition = "1 + number of keys outside the span heavier than its heaviest key; undefined "
                   "without a legal key and for `inserted`",
     .has_base = true,
+    .better = ATS_BETTER_LESS,
     .value = rank,
 };
 
@@ -205,6 +212,7 @@ const ats_metric ats_metric_margin = {
     .definition = "best logit in the span - best logit outside it (inserted keys count); the route "
                   "flips at 0; undefined without a legal key on both sides and for `inserted`",
     .has_base = true,
+    .better = ATS_BETTER_MORE,
     .value = margin,
 };
 
@@ -213,6 +221,7 @@ const ats_metric ats_metric_intrusion = {
     .unit = "1",
     .long_name = "weight taken by new keys",
     .definition = "mass' on I, the keys legal in the variant only",
+    .better = ATS_BETTER_LESS,
     .value = intrusion,
 };
 
@@ -221,6 +230,7 @@ const ats_metric ats_metric_removal = {
     .unit = "1",
     .long_name = "weight that lost its key",
     .definition = "mass on R, the keys legal in the base only",
+    .better = ATS_BETTER_LESS,
     .value = removal,
 };
 
@@ -229,6 +239,7 @@ const ats_metric ats_metric_tv = {
     .unit = "1",
     .long_name = "total variation: share of the route that moved",
     .definition = "1/2 [sum over S of abs(w - w') + removal + intrusion], S the keys legal in both",
+    .better = ATS_BETTER_LESS,
     .value = tv,
 };
 
@@ -237,6 +248,7 @@ const ats_metric ats_metric_js = {
     .unit = "bit",
     .long_name = "Jensen-Shannon divergence of the routes",
     .definition = "over the union of keys, logarithm to base 2, 0 log 0 = 0",
+    .better = ATS_BETTER_LESS,
     .value = js,
 };
 
@@ -245,6 +257,7 @@ const ats_metric ats_metric_hellinger = {
     .unit = "1",
     .long_name = "Hellinger distance of the routes",
     .definition = "sqrt(1 - sum over S of sqrt(w w'))",
+    .better = ATS_BETTER_LESS,
     .value = hellinger,
 };
 
@@ -253,6 +266,7 @@ const ats_metric ats_metric_reroute_tv = {
     .unit = "1",
     .long_name = "total variation among survivors",
     .definition = "tv between the two routes conditioned on S: re-ranking with dilution taken out",
+    .better = ATS_BETTER_LESS,
     .value = reroute_tv,
 };
 
@@ -261,6 +275,7 @@ const ats_metric ats_metric_reroute_js = {
     .unit = "bit",
     .long_name = "Jensen-Shannon divergence among survivors",
     .definition = "js between the two routes conditioned on S",
+    .better = ATS_BETTER_LESS,
     .value = reroute_js,
 };
 
@@ -340,6 +355,7 @@ const ats_metric ats_metric_topk_overlap = {
     .long_name = "overlap of the heaviest keys with the base's",
     .definition = "shared members / k of the k heaviest keys of base and variant; k shrinks to the "
                   "longer list where fewer keys are legal",
+    .better = ATS_BETTER_MORE,
     .value = topk_overlap,
 };
 
@@ -348,6 +364,7 @@ const ats_metric ats_metric_topk_overlap_survivors = {
     .unit = "1",
     .long_name = "overlap of the heaviest survivors",
     .definition = "topk_overlap of both lists restricted to keys of S",
+    .better = ATS_BETTER_MORE,
     .value = topk_overlap_survivors,
 };
 

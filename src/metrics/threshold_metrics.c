@@ -62,6 +62,7 @@ const ats_metric ats_metric_inserted_log_odds = {
     .definition =
         "log(n r) = log-sum-exp over the inserted keys - L, r the mean of exp(z_inserted - "
         "L); undefined where no inserted key is legal",
+    .better = ATS_BETTER_LESS,
     .value = inserted_log_odds,
 };
 
@@ -72,6 +73,7 @@ const ats_metric ats_metric_law_log_mass_shift = {
     .definition =
         "-log(1 + n r): the dose law, equal to log_mass_shift of every old span in overlay; "
         "what log_mass_shift has beyond it is the price of position",
+    .better = ATS_BETTER_MORE,
     .value = law_log_mass_shift,
 };
 
@@ -98,6 +100,7 @@ const ats_metric ats_metric_norm_capture_multiple = {
         "exp z), x its logit before the cap; inf where no such key has a positive logit or "
         "the cap forbids it; undefined with a bias",
     .base_only = true,
+    .better = ATS_BETTER_MORE,
     .value = norm_capture_multiple,
 };
 

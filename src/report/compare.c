@@ -98,7 +98,7 @@ static ats_code conclude(ats_compare_state *s, ats_err *err)
         out->verdict = "inconclusive";
         out->code = ATS_E_INCONCLUSIVE;
         if (out->n_gates == 0)
-            out->sentence = "no gate has max_drop or equivalence, so nothing was judged";
+            out->sentence = "no gate has max_drop, max_rise or equivalence, so nothing was judged";
         else
             return ats_arena_printf(
                 s->arena, &out->sentence, err, "%lld of %lld gates inconclusive, none regressed",

@@ -10,13 +10,15 @@
 
 #include "base/arena.h"
 #include "metrics/dose.h"
+#include "metrics/metric.h"
 #include "metrics/reduce.h"
 #include "report/stat.h"
 
 typedef struct ats_compare_gate {
     const char *name, *metric, *span, *part; /* span, part: NULL without such an axis */
     ats_reduction reduce;                    /* over heads, layers and the cases of a sample */
-    double max_drop, equivalence;            /* NaN: not given; never both NaN */
+    ats_better better;                       /* which way is better */
+    double max_drop, max_rise, equivalence;  /* NaN: not given; never all NaN */
     int64_t n_variants;
     const char *const *variants; /* ids of the variants that are judged */
     const char *file;            /* where it is written; NULL: in no file */

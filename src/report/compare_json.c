@@ -56,7 +56,9 @@ static void row(ats_text *t, const ats_comparison *c, const ats_compare_row *r)
         word(t, "metric", r->gate->metric, ", ");
         word(t, "span", r->gate->span, ", ");
         word(t, "part", r->gate->part, ", ");
+        word(t, "better", ats_better_name(r->gate->better), ", ");
         number(t, "max_drop", r->gate->max_drop, ", ");
+        number(t, "max_rise", r->gate->max_rise, ", ");
         number(t, "equivalence", r->gate->equivalence, ", ");
         word(t, "file", r->gate->file, ", ");
         whole(t, "line", r->gate->line, ", ");

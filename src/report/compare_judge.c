@@ -85,14 +85,34 @@ out:
     return rc;
 }
 
-static double drop_limit(const ats_compare_gate *gate)
+/* What a gate forbids. A way is forbidden where its limit is written, the way to the worse also by
+ * `equivalence` alone; where neither way is better, one limit says which is the worse, and
+ * `equivalence` alone forbids both. */
+typedef struct bounds {
+    double fall, rise; /* infinite: not forbidden */
+    double same;
+    int good; /* sign of a difference that is an improvement; 0: neither */
+} bounds;
+
+static bounds bounds_of(const ats_compare_gate *gate)
 {
-    return isnan(gate->max_drop) ? gate->equivalence : gate->max_drop;
+    const bool fall = !isnan(gate->max_drop), rise = !isnan(gate->max_rise);
+    const double infinite = (double)INFINITY, same = gate->equivalence;
+    bounds b = {.fall = fall ? gate->max_drop : infinite, .rise = rise ? gate->max_rise : infinite};
+    b.same = !isnan(same) ? same : fmin(b.fall, b.rise);
+    b.good = gate->better == ATS_BETTER_MORE ? 1 : gate->better == ATS_BETTER_LESS ? -1 : 0;
+    if (!fall && b.good == 1) b.fall = same;
+    if (!rise && b.good == -1) b.rise = same;
+    if (b.good != 0) return b;
+    if (fall != rise) b.good = fall ? 1 : -1;
+    if (!fall && !rise) b.fall = b.rise = same;
+    return b;
 }
 
-static double sameness(const ats_compare_gate *gate)
+/* Is the mean change on a forbidden way beyond its limit? Of NaN: no. */
+static bool is_beyond(const bounds *b, double difference)
 {
-    return isnan(gate->equivalence) ? gate->max_drop : gate->equivalence;
+    return -difference > b->fall || difference > b->rise;
 }
 
 /* Below 20 clusters an interval alone is too short: both one-sided sign-flip tests of a difference
@@ -111,31 +131,40 @@ static bool tests_agree(const double *values, int64_t n_clusters, double limit, 
            ats_stat_sign_flip(down, n).lower <= alpha / 2;
 }
 
+/* Sign of the whole interval; 0 where it holds 0 or there is none. */
+static int way_of(const ats_compare_numbers *x)
+{
+    return x->interval.low > 0 ? 1 : x->interval.high < 0 ? -1 : 0;
+}
+
 /* Every comparison is written so that NaN claims nothing. */
 static ats_claim claim_of(const ats_compare_row *row, int64_t n_clusters, double alpha)
 {
     const ats_compare_numbers *x = &row->numbers;
-    const double limit = drop_limit(row->gate), same = sameness(row->gate);
-    const bool significant = row->p_adjusted <= alpha;
-    if (significant && x->interval.high < 0 && !(-x->difference <= limit))
-        return ATS_CLAIM_REGRESSED;
-    if (x->interval.low >= -same && x->interval.high <= same &&
-        tests_agree(row->values, n_clusters, same, alpha))
+    const bounds b = bounds_of(row->gate);
+    const int way = way_of(x);
+    const bool significant = way != 0 && row->p_adjusted <= alpha;
+    if (significant && is_beyond(&b, x->difference)) return ATS_CLAIM_REGRESSED;
+    if (x->interval.low >= -b.same && x->interval.high <= b.same &&
+        tests_agree(row->values, n_clusters, b.same, alpha))
         return ATS_CLAIM_UNCHANGED;
-    if (significant && x->interval.low > 0) return ATS_CLAIM_IMPROVED;
+    if (significant && way == b.good) return ATS_CLAIM_IMPROVED;
     return ATS_CLAIM_INCONCLUSIVE;
 }
 
 void ats_compare_judge_exact(const ats_compare_gate *gate, double noise, ats_compare_row *row)
 {
-    const double d = row->numbers.difference, same = fmax(sameness(gate), noise);
+    const bounds b = bounds_of(gate);
+    const double d = row->numbers.difference;
+    const int way = d > 0 ? 1 : -1;
     row->claim = ATS_CLAIM_INCONCLUSIVE;
-    if (!(fabs(d) > same) && !isnan(d))
+    if (isnan(d)) return;
+    if (fabs(d) <= fmax(b.same, noise))
         row->claim = ATS_CLAIM_UNCHANGED;
-    else if (d > 0)
-        row->claim = ATS_CLAIM_IMPROVED;
-    else if (!(-d <= drop_limit(gate)) && !isnan(d))
+    else if (is_beyond(&b, d))
         row->claim = ATS_CLAIM_REGRESSED;
+    else if (way == b.good)
+        row->claim = ATS_CLAIM_IMPROVED;
 }
 
 /* Fewest clusters whose sign-flip test can reach alpha over n_gates gates. */
@@ -151,6 +180,9 @@ static ats_code reason(ats_arena *arena, const ats_compare_options *options, int
 {
     const ats_compare_numbers *x = &row->numbers;
     const int64_t needed = clusters_needed(n_gates, options->alpha);
+    const bounds b = bounds_of(row->gate);
+    const int way = way_of(x);
+    const char *word = way > 0 ? "rise" : "drop";
     *out = "";
     if (row->claim != ATS_CLAIM_INCONCLUSIVE) return ATS_OK;
     if (x->n == 0)
@@ -162,10 +194,16 @@ static ats_code reason(ats_arena *arena, const ats_compare_options *options, int
             arena, out, err, "; %lld clusters can show nothing at %g over %lld gate%s, %lld could",
             (long long)x->n, options->alpha, (long long)n_gates, n_gates == 1 ? "" : "s",
             (long long)needed);
-    else if (x->interval.high < 0 && -x->difference > drop_limit(row->gate))
-        *out = "; the drop is large but not beyond chance over all gates";
-    else if (x->interval.high < 0)
-        *out = "; a drop within max_drop that is not within equivalence";
+    else if (way != 0 && is_beyond(&b, x->difference))
+        return ats_arena_printf(arena, out, err,
+                                "; the %s is large but not beyond chance over all gates", word);
+    else if (way != 0 && way == -b.good)
+        return ats_arena_printf(arena, out, err,
+                                "; a %s within max_%s that is not within equivalence", word, word);
+    else if (way != 0 && b.good == 0)
+        return ats_arena_printf(arena, out, err,
+                                "; a %s that is not within equivalence, and neither way is better",
+                                word);
     else
         *out = "; the interval reaches past what would be unchanged";
     return ATS_OK;
@@ -178,7 +216,7 @@ ats_code ats_compare_sentence(ats_arena *arena, const ats_compare_options *optio
     const ats_compare_numbers *x = &row->numbers;
     const char *of = gate->span != NULL ? gate->span : gate->part;
     char base[32], candidate[32], difference[32], low[32], high[32];
-    const char *why = "", *chance = "", *bounds = "";
+    const char *why = "", *chance = "", *limits = "", *better = "";
     ats_code rc = ATS_OK;
     if (!exact) ATS_TRY(reason(arena, options, n_gates, row, &why, err));
     if (!exact && x->n >= 2)
@@ -187,16 +225,20 @@ ats_code ats_compare_sentence(ats_arena *arena, const ats_compare_options *optio
                                  ats_compare_number(x->interval.high, high), x->p,
                                  row->p_adjusted));
     if (!isnan(gate->max_drop))
-        ATS_TRY(ats_arena_printf(arena, &bounds, err, "; max_drop %g", gate->max_drop));
+        ATS_TRY(ats_arena_printf(arena, &limits, err, "; max_drop %g", gate->max_drop));
+    if (!isnan(gate->max_rise))
+        ATS_TRY(ats_arena_printf(arena, &limits, err, "%s; max_rise %g", limits, gate->max_rise));
     if (!isnan(gate->equivalence))
         ATS_TRY(
-            ats_arena_printf(arena, &bounds, err, "%s; equivalence %g", bounds, gate->equivalence));
+            ats_arena_printf(arena, &limits, err, "%s; equivalence %g", limits, gate->equivalence));
+    if (gate->better == ATS_BETTER_LESS) better = " (less is better)";
     ATS_TRY(ats_arena_printf(
-        arena, &row->sentence, err, "gate '%s' %s: %s%s%s%s %s -> %s, difference %s%s, n %lld%s%s",
-        gate->name, ats_claim_name(row->claim), gate->metric, of != NULL ? "[" : "",
-        of != NULL ? of : "", of != NULL ? "]" : "", ats_compare_number(x->base, base),
+        arena, &row->sentence, err,
+        "gate '%s' %s: %s%s%s%s %s -> %s, difference %s%s, n %lld%s%s%s", gate->name,
+        ats_claim_name(row->claim), gate->metric, of != NULL ? "[" : "", of != NULL ? of : "",
+        of != NULL ? "]" : "", ats_compare_number(x->base, base),
         ats_compare_number(x->candidate, candidate), ats_compare_number(x->difference, difference),
-        chance, (long long)x->n, bounds, why));
+        chance, (long long)x->n, better, limits, why));
 out:
     return rc;
 }

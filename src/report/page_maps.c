@@ -1,6 +1,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "metrics/metric.h"
 #include "report/html.h"
 #include "report/page.h"
 #include "report/svg.h"
@@ -10,7 +11,8 @@ typedef struct quantity {
     const char *id, *title, *unit;
     const char *reading;         /* HTML */
     const double *result, *base; /* [layers, heads]; base NULL: no baseline, or another shape */
-    bool diverging, better_high, log_scale;
+    bool diverging, log_scale;
+    ats_better better; /* neither: the colours of a difference say more or less, not good or bad */
     const int8_t *beyond, *base_beyond; /* lower bounds, or NULL */
 } quantity;
 
@@ -65,7 +67,7 @@ static void one_map(ats_page *page, const quantity *q, const char *suffix, const
                              .low = low,
                              .high = high,
                              .diverging = diverging,
-                             .better_high = q->better_high,
+                             .better_high = q->better != ATS_BETTER_LESS,
                              .log_scale = q->log_scale && !diverging,
                              .beyond = beyond,
                              .unit = q->unit,
@@ -108,9 +110,13 @@ static void difference(ats_page *page, const quantity *q, int64_t n)
         values[i] = q->log_scale ? log2(q->result[i] / q->base[i]) : q->result[i] - q->base[i];
     const quantity d = {.result = values};
     if (!find_scale(&d, n, true, &low, &high)) return;
-    one_map(page, q, "d",
-            q->log_scale ? "candidate over baseline, doublings" : "candidate minus baseline",
-            values, NULL, low, high, true);
+    char caption[96];
+    snprintf(caption, sizeof caption, "%s: %s",
+             q->log_scale ? "candidate over baseline, doublings" : "candidate minus baseline",
+             q->better == ATS_BETTER_NEITHER ? "blue more, orange less, neither is better"
+             : q->better == ATS_BETTER_MORE  ? "blue better, orange worse"
+                                             : "blue less and better, orange worse");
+    one_map(page, q, "d", caption, values, NULL, low, high, true);
 }
 
 static void draw_quantity(ats_page *page, const quantity *q)
@@ -150,7 +156,7 @@ void ats_page_maps(ats_page *page)
          .result = x->shift,
          .base = b != NULL ? b->shift : NULL,
          .diverging = true,
-         .better_high = true},
+         .better = ATS_BETTER_MORE},
         {.id = "maphalf",
          .title = "Half dose of distractors",
          .unit = "dose",
@@ -160,7 +166,7 @@ void ats_page_maps(ats_page *page)
              "&gt; marks a median beyond the largest dose. Dark is robust.",
          .result = x->half_dose,
          .base = b != NULL ? b->half_dose : NULL,
-         .better_high = true,
+         .better = ATS_BETTER_MORE,
          .log_scale = true,
          .beyond = x->half_beyond,
          .base_beyond = b != NULL ? b->half_beyond : NULL},
@@ -171,7 +177,7 @@ void ats_page_maps(ats_page *page)
                     "large where the target holds little of the route.",
          .result = x->tolerance,
          .base = b != NULL ? b->tolerance : NULL,
-         .better_high = true,
+         .better = ATS_BETTER_NEITHER,
          .log_scale = true},
         {.id = "mapmass",
          .title = "Target mass before any edit",
@@ -181,7 +187,7 @@ void ats_page_maps(ats_page *page)
              "little to lose.",
          .result = x->target_mass,
          .base = b != NULL ? b->target_mass : NULL,
-         .better_high = true},
+         .better = ATS_BETTER_MORE},
         {.id = "mapsink",
          .title = "Sink mass before any edit",
          .unit = "share of the weight",
@@ -190,7 +196,7 @@ void ats_page_maps(ats_page *page)
              "retrieving.",
          .result = x->sink_mass,
          .base = b != NULL ? b->sink_mass : NULL,
-         .better_high = true},
+         .better = ATS_BETTER_NEITHER},
     };
     ats_page_section(page, "maps", "Layers and heads");
     if (page->base != NULL && b == NULL)

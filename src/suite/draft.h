@@ -58,7 +58,7 @@ typedef struct ats_perturbation_draft {
 
 typedef struct ats_gate_draft {
     ats_gate gate;
-    const char *reduce;
+    const char *reduce, *better;
     ats_filter where;
     const ats_node *node;
 } ats_gate_draft;

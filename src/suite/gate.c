@@ -9,7 +9,8 @@
 static bool read_one(ats_reader *reader, const ats_node *node, ats_gate_draft *out)
 {
     ats_gate *gate = &out->gate;
-    gate->min = gate->max = gate->max_drop = gate->equivalence = (double)NAN;
+    gate->min = gate->max = gate->max_drop = gate->max_rise = gate->equivalence = (double)NAN;
+    out->better = NULL;
     gate->place =
         (ats_place){.file = node->source->name, .line = node->line, .column = node->column};
     out->node = node;
@@ -24,9 +25,11 @@ static bool read_one(ats_reader *reader, const ats_node *node, ats_gate_draft *o
     if (strcmp(out->reduce, "median") == 0) gate->reduce = ATS_REDUCE_MEDIAN;
     if (strcmp(out->reduce, "min") == 0) gate->reduce = ATS_REDUCE_MIN;
     if (strcmp(out->reduce, "max") == 0) gate->reduce = ATS_REDUCE_MAX;
-    if (isnan(gate->min) && isnan(gate->max) && isnan(gate->max_drop) && isnan(gate->equivalence))
+    if (isnan(gate->min) && isnan(gate->max) && isnan(gate->max_drop) && isnan(gate->max_rise) &&
+        isnan(gate->equivalence))
         ats_issue_at(reader->issues, node, "E-gate",
-                     "gate '%.60s' demands nothing; give min, max, max_drop or equivalence",
+                     "gate '%.60s' demands nothing; give min, max, max_drop, max_rise or "
+                     "equivalence",
                      gate->name);
     if (gate->min > gate->max)
         ats_issue_at(reader->issues, node, "E-gate",
@@ -187,6 +190,27 @@ bool ats_suite_keeps(const ats_suite *suite, const ats_metric *metric)
     return false;
 }
 
+/* Which way is better, and a gate whose only limit is on the way to the better, which every loss
+ * would pass. */
+static void settle_better(ats_reader *reader, const ats_draft *draft, ats_gate_draft *gate_draft)
+{
+    ats_gate *gate = &gate_draft->gate;
+    gate->better = ats_metric_better(gate->metric, gate->span, draft->suite.target);
+    for (int b = ATS_BETTER_NEITHER; b <= ATS_BETTER_LESS && gate_draft->better != NULL; b++)
+        if (strcmp(gate_draft->better, ats_better_name((ats_better)b)) == 0)
+            gate->better = (ats_better)b;
+    const bool more = gate->better == ATS_BETTER_MORE, less = gate->better == ATS_BETTER_LESS;
+    if (!isnan(gate->equivalence)) return;
+    if ((more && isnan(gate->max_drop) && !isnan(gate->max_rise)) ||
+        (less && isnan(gate->max_rise) && !isnan(gate->max_drop)))
+        ats_issue_at(
+            reader->issues, field_node(gate_draft, more ? "max_rise" : "max_drop"), "E-gate",
+            "gate '%.60s' would pass every loss: %s of %.60s is better, and it limits the "
+            "%s alone; write %s, or 'better: %s' if you mean it so",
+            gate->name, ats_better_name(gate->better), gate->metric, more ? "rise" : "fall",
+            more ? "max_drop" : "max_rise", more ? "less" : "more");
+}
+
 /* A gate on a variable that `metrics` leaves out could not be judged. */
 static void check_kept(ats_reader *reader, const ats_draft *draft, const ats_gate_draft *gate,
                        const ats_metric *metric)
@@ -205,13 +229,14 @@ ats_code ats_gates_check(ats_reader *reader, ats_draft *draft, bool expanded)
     ats_gate *gates = NULL;
     check_keep(reader, draft);
     for (int64_t i = 0; i < draft->n_gates; i++) {
-        const ats_gate_draft *gate = &draft->gates[i];
+        ats_gate_draft *gate = &draft->gates[i];
         const ats_metric *metric = find_variable(gate->gate.metric);
         if (metric == NULL) {
             refuse_metric(reader, field_node(gate, "metric"), gate->gate.metric);
         } else {
             check_axes(reader, gate, metric);
             check_kept(reader, draft, gate, metric);
+            settle_better(reader, draft, gate);
         }
         if (!expanded || gate->where.node == NULL) continue;
         if (ats_filter_check(reader, draft, &gate->where, NULL, "where"))

@@ -72,7 +72,8 @@ typedef struct ats_gate {
     int64_t n_where;
     const ats_clause *where;
     ats_reduction reduce;
-    double min, max, max_drop, equivalence; /* NaN: not asked */
+    double min, max, max_drop, max_rise, equivalence; /* NaN: not asked */
+    ats_better better;                                /* the gate's own word, or the metric's */
     ats_place place;
 } ats_gate;
 

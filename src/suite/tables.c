@@ -12,6 +12,7 @@ static const char *const contribution_words[] = {"spans", "off", NULL};
 static const char *const residual_words[] = {"auto", "on", "off", NULL};
 static const char *const detail_words[] = {"probe", "head", NULL};
 static const char *const compression_words[] = {"zstd", "deflate", "none", NULL};
+static const char *const better_words[] = {"more", "less", "neither", NULL};
 static const char *const reduce_words[] = {"mean", "median", "min", "max", NULL};
 const char *const ats_mode_words[] = {"overlay", "replace", "shift", "move", NULL};
 
@@ -319,13 +320,23 @@ static const ats_field gate_fields[] = {
     {.name = "max_drop",
      .type = ATS_FIELD_REAL,
      .offset = GATE(max_drop),
-     .doc = "Largest drop against the baseline, for `compare`.",
+     .doc = "Largest fall below the baseline, for `compare`.",
+     .max = (double)INFINITY},
+    {.name = "max_rise",
+     .type = ATS_FIELD_REAL,
+     .offset = GATE(max_rise),
+     .doc = "Largest rise above the baseline, for `compare`; of metrics where less is better.",
      .max = (double)INFINITY},
     {.name = "equivalence",
      .type = ATS_FIELD_REAL,
      .offset = GATE(equivalence),
      .doc = "`compare` says unchanged when the whole interval lies within this.",
      .max = (double)INFINITY},
+    {.name = "better",
+     .type = ATS_FIELD_WORD,
+     .offset = offsetof(ats_gate_draft, better),
+     .doc = "Which way is better, for `compare`; absent: what docs/metrics.md says of the metric.",
+     .words = better_words},
 };
 const ats_table ats_gate_table = {"a gate", "What the result must meet; each item is one demand.",
                                   gate_fields, (int64_t)(sizeof gate_fields / sizeof *gate_fields)};

@@ -25,6 +25,7 @@ perturbations:
 gates:
   - {name: "a, \"b\" | c\u202e \x1b[31m & <d>", metric: log_mass_shift, span: gold, max_drop: 0.1}
   - {name: "NAME", metric: output_cosine, max_drop: 0.1, equivalence: 0.05}
+  - {name: less, metric: tv, max_rise: 0.1}
 """.replace("NAME", "n/" * 150)
 
 # Elements, their attributes and children, as the schema that Jenkins publishes has them.
@@ -113,6 +114,7 @@ def main():
             d = [x for x in gate["differences"] if x is not None]
             assert gate["n"] == len(d) == comparison["clusters"] == 2
             assert abs(sum(d) / len(d) - gate["difference"]) < 1e-12
+        assert [g["better"] for g in comparison["gates"]] == ["more", "more", "less"]
         check_junit(junit, comparison)
         check_csv(run("compare", *paths, "--format", "csv")[1], comparison)
         markdown = run("compare", *paths, "--format", "markdown")[1]

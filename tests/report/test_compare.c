@@ -36,6 +36,7 @@ static ats_compare_gate gate_of(const char *metric, const char *span)
                               .metric = metric,
                               .span = span,
                               .max_drop = 0.1,
+                              .max_rise = NAN,
                               .equivalence = NAN,
                               .n_variants = 2,
                               .variants = planted_variants};

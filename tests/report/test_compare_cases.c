@@ -61,6 +61,7 @@ static ats_compare_gate tolerance(double value)
                               .metric = "log_mass_shift",
                               .span = "gold",
                               .max_drop = value,
+                              .max_rise = NAN,
                               .equivalence = NAN,
                               .n_variants = 1,
                               .variants = planted_variants};

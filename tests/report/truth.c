@@ -50,6 +50,7 @@ static void gate_set(family *f, int64_t n_gates, bool limits)
         f->gates[g] = (ats_compare_gate){.name = REAL_NAMES[g],
                                          .metric = "log_mass_shift",
                                          .max_drop = limits ? REAL_MAX_DROP[g] : 0,
+                                         .max_rise = NAN,
                                          .equivalence = NAN};
 }
 

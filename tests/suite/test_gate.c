@@ -95,6 +95,41 @@ static void names_and_kept_metrics_are_checked(void **state)
     assert_says(err.text, "tv is not among the metrics that are kept", "did you mean 'entropy'?");
 }
 
+static ats_better better_of(const char *gate)
+{
+    char text[2048];
+    snprintf(text, sizeof text, GATED "  - %s\nspans: {target: gold}\n", gate);
+    ats_suite *s = must_load(text);
+    const ats_better better = s->gates[0].better;
+    ats_suite_free(s);
+    return better;
+}
+
+/* A limit on the way to the better alone would let every loss pass. */
+static void a_gate_knows_which_way_is_worse(void **state)
+{
+    (void)state;
+    assert_int_equal(better_of("{name: g, metric: tv, max_rise: 1}"), ATS_BETTER_LESS);
+    assert_int_equal(better_of("{name: g, metric: tv, max_rise: 1, max_drop: 1}"), ATS_BETTER_LESS);
+    assert_int_equal(better_of("{name: g, metric: base_mass, span: gold, max_drop: 1}"),
+                     ATS_BETTER_MORE);
+    assert_int_equal(better_of("{name: g, metric: base_rank, span: gold, max_rise: 1}"),
+                     ATS_BETTER_LESS);
+    assert_int_equal(better_of("{name: g, metric: mass, span: inserted, max_rise: 1}"),
+                     ATS_BETTER_LESS);
+    assert_int_equal(better_of("{name: g, metric: mass, span: sink, max_rise: 1}"),
+                     ATS_BETTER_NEITHER);
+    assert_int_equal(better_of("{name: g, metric: entropy, max_drop: 1}"), ATS_BETTER_NEITHER);
+    assert_int_equal(better_of("{name: g, metric: tv, max_drop: 1, better: more}"),
+                     ATS_BETTER_MORE);
+    refused("{name: g, metric: tv, max_drop: 1}", "would pass every loss", "max_rise");
+    refused("{name: g, metric: output_cosine, max_rise: 1}", "more of output_cosine is better",
+            "write max_drop, or 'better: less'");
+    refused("{name: g, metric: tv, max_rise: 1, better: more}", "would pass every loss",
+            "max_drop");
+    refused("{name: g, metric: tv, max_rise: 1, better: mroe}", "did you mean 'more'?", "better");
+}
+
 /* A diagnosis costs as much as many variants: nobody gets it who did not ask for it. */
 static void sharpness_is_asked_for(void **state)
 {
@@ -137,6 +172,7 @@ int main(void)
         cmocka_unit_test(a_gate_that_judges_nothing_is_an_error),
         cmocka_unit_test(metrics_and_their_axes_are_checked),
         cmocka_unit_test(names_and_kept_metrics_are_checked),
+        cmocka_unit_test(a_gate_knows_which_way_is_worse),
         cmocka_unit_test(sharpness_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
