@@ -9,7 +9,7 @@
 #include "h5/file.h"
 #include "report/part.h"
 
-ats_code ats_outcome_of_parts(const ats_plan *plan, const ats_merge *merge, ats_outcome *outcome,
+ats_code ats_outcome_of_parts(const ats_plan *plan, ats_merge *merge, ats_outcome *outcome,
                               ats_err *err)
 {
     int64_t n = 0;
@@ -20,9 +20,9 @@ ats_code ats_outcome_of_parts(const ats_plan *plan, const ats_merge *merge, ats_
     ATS_TRY(ats_outcome_make(plan, &made, err));
     for (int64_t p = 0; p < n; p++) {
         ats_result_file *file = NULL;
-        ATS_TRY(ats_result_open(parts[p].path, &file, err));
+        ATS_TRY(ats_merge_take(merge, p, &file, err));
         rc = ats_outcome_take(plan, file, p, 1, &made, err);
-        ats_result_close(file);
+        ats_merge_give_back(merge, p);
         if (rc != ATS_OK) {
             rc = ats_prepend(err, rc, "%s", parts[p].path);
             goto out;
@@ -113,7 +113,7 @@ out:
 }
 
 /* A result of another run stays. */
-static ats_code check_target(const joiner *j, const char *first, ats_err *err)
+static ats_code check_target(const joiner *j, ats_merge *merge, ats_err *err)
 {
     static const char *const names[] = {"suite_hash", "capture_hashes", "backend"};
     const char *path = j->options->path, *why = "";
@@ -123,7 +123,7 @@ static ats_code check_target(const joiner *j, const char *first, ats_err *err)
     ats_part_state state;
     ats_code rc;
     ATS_TRY(ats_h5_target_check(path, err));
-    ATS_TRY(ats_result_open(first, &file, err));
+    ATS_TRY(ats_merge_take(merge, 0, &file, err));
     for (int i = 0; i < 3; i++) {
         ATS_TRY(ats_result_attribute(file, names[i], texts[i], sizeof texts[i], err));
         expected[i] = (ats_attribute){.name = names[i], .type = ATS_TYPE_TEXT, .text = texts[i]};
@@ -135,7 +135,7 @@ static ats_code check_target(const joiner *j, const char *first, ats_err *err)
                       "another --output, or say --force to replace it",
                       path, why);
 out:
-    ats_result_close(file);
+    if (file != NULL) ats_merge_give_back(merge, 0);
     return rc;
 }
 
@@ -149,7 +149,7 @@ static ats_code judge(joiner *j, ats_merge *merge, ats_joined *out, ats_err *err
     int64_t n_texts = 0;
     ats_plan plan;
     ats_code rc;
-    ATS_TRY(ats_result_open(parts[0].path, &file, err));
+    ATS_TRY(ats_merge_take(merge, 0, &file, err));
     ATS_TRY(ats_result_texts(file, "suite", &texts, &n_texts, err));
     ATS_TRY(ats_suite_parse(parts[0].path, texts[0], NULL, 0, &out->suite, err));
     ATS_TRY(ats_plan_of_result(j->arena, out->suite, file, n, &plan, err));
@@ -160,7 +160,7 @@ static ats_code judge(joiner *j, ats_merge *merge, ats_joined *out, ats_err *err
     out->n_failed = outcome.n_failed;
 out:
     ats_result_free_texts(texts, n_texts);
-    ats_result_close(file);
+    if (file != NULL) ats_merge_give_back(merge, 0);
     ats_outcome_fini(&outcome);
     return rc;
 }
@@ -178,7 +178,7 @@ ats_code ats_join(ats_arena *arena, const ats_join_options *options, ats_joined 
     ATS_TRY(ats_merge_open(&how, &merge, err));
     ats_merge_parts(merge, &joined.n_parts);
     joined.n_missing = ats_merge_missing(merge);
-    ATS_TRY(check_target(&j, j.paths[0], err));
+    ATS_TRY(check_target(&j, merge, err));
     ATS_TRY(judge(&j, merge, &joined, err));
     ATS_TRY(write_judged(arena, &joined.verdict, merge, options->path, err));
     if (stat(options->path, &status) == 0) joined.bytes = (int64_t)status.st_size;

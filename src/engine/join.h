@@ -8,7 +8,7 @@
 #include "report/merge.h"
 
 /* The outcome of a plan whose samples are the merge's parts, in order. */
-ATS_MUST_CHECK ats_code ats_outcome_of_parts(const ats_plan *plan, const ats_merge *merge,
+ATS_MUST_CHECK ats_code ats_outcome_of_parts(const ats_plan *plan, ats_merge *merge,
                                              ats_outcome *out, ats_err *err);
 /* Judges the gates and writes the joined result with their verdicts. */
 ATS_MUST_CHECK ats_code ats_merge_judged(ats_arena *arena, const ats_plan *plan,

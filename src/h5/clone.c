@@ -84,10 +84,10 @@ typedef struct attribute {
     bool variable; /* holds memory of HDF5 */
 } attribute;
 
-static ats_code read_attribute(const ats_h5_file *from, const char *object, const char *name,
-                               attribute *a, ats_err *err)
+static ats_code read_attribute(const ats_h5_file *from, hid_t id, const char *object,
+                               const char *name, attribute *a, ats_err *err)
 {
-    a->id = H5Aopen_by_name(from->id, object, name, H5P_DEFAULT, from->access);
+    a->id = H5Aopen(id, name, H5P_DEFAULT);
     if (a->id >= 0) a->type = H5Aget_type(a->id);
     if (a->id >= 0) a->space = H5Aget_space(a->id);
     if (a->id < 0 || a->type < 0 || a->space < 0)
@@ -119,20 +119,31 @@ static void attribute_fini(attribute *a)
     if (a->space >= 0) H5Sclose(a->space);
 }
 
-ats_code ats_h5_attr_copy(const ats_h5_file *from, const ats_h5_file *to, const char *object,
-                          const char *name, ats_err *err)
+/* One side of a copy: an object of a file. */
+typedef struct side {
+    const ats_h5_file *file;
+    hid_t id;
+    const char *name;
+} side;
+
+static ats_code copy_attribute(const side *from, const side *to, const char *name, ats_err *err)
 {
     attribute a = {.id = -1, .type = -1, .space = -1, .copy = -1};
-    ats_code rc = read_attribute(from, object, name, &a, err);
+    ats_code rc = read_attribute(from->file, from->id, from->name, name, &a, err);
     if (rc == ATS_OK) {
-        a.copy = H5Acreate_by_name(to->id, object, name, a.type, a.space, H5P_DEFAULT, H5P_DEFAULT,
-                                   to->access);
+        a.copy = H5Acreate2(to->id, name, a.type, a.space, H5P_DEFAULT, H5P_DEFAULT);
         if (a.copy < 0 || H5Awrite(a.copy, a.type, a.value) < 0)
-            rc = ats_h5_error(err, ATS_E_IO, to, object, "the attribute \"%s\" cannot be written",
-                              name);
+            rc = ats_h5_error(err, ATS_E_IO, to->file, to->name,
+                              "the attribute \"%s\" cannot be written", name);
     }
     attribute_fini(&a);
     return rc;
+}
+
+ats_code ats_h5_root_attr_copy(const ats_h5_file *from, const ats_h5_file *to, const char *name,
+                               ats_err *err)
+{
+    return copy_attribute(&(side){from, from->id, "/"}, &(side){to, to->id, "/"}, name, err);
 }
 
 ats_code ats_h5_attr_words(const ats_h5_file *file, const char *object, const char *name,
@@ -160,16 +171,16 @@ static bool of_scales(const char *name)
     return false;
 }
 
-ats_code ats_h5_attrs_like(const ats_h5_dataset *like, const ats_h5_file *file, ats_err *err)
+ats_code ats_h5_attrs_like(const ats_h5_dataset *like, const ats_h5_dataset *out, ats_err *err)
 {
+    const side from = {like->file, like->id, like->name}, to = {out->file, out->id, out->name};
     ats_arena arena = {.blocks = NULL};
     const char *const *list = NULL;
     int64_t count = 0;
     ats_code rc;
     ATS_TRY(ats_h5_attr_names(like->file, like->name, &arena, &list, &count, err));
     for (int64_t i = 0; i < count; i++)
-        if (!of_scales(list[i]))
-            ATS_TRY(ats_h5_attr_copy(like->file, file, like->name, list[i], err));
+        if (!of_scales(list[i])) ATS_TRY(copy_attribute(&from, &to, list[i], err));
 out:
     ats_arena_fini(&arena);
     return rc;

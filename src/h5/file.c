@@ -217,6 +217,7 @@ ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_err *err)
     ATS_TRY(ats_h5_malloc(sizeof *file.unwritten, &unwritten, err));
     file.unwritten = unwritten;
     *file.unwritten = 0;
+    ATS_TRY(ats_h5_users_make(&file.users, err));
     ATS_TRY(ats_h5_malloc(room, &name, err));
     snprintf(name, room, "%s.tmp", path);
     ATS_TRY(probe_lock(&file, name, err)); /* creating truncates before HDF5 asks for the lock */
@@ -285,12 +286,14 @@ ats_code ats_h5_sync_folder(const char *path, ats_err *err)
 
 ats_code ats_h5_shut(ats_h5_file *file, ats_err *err)
 {
+    const ats_code rc = ats_h5_users_write(file, err);
     const hid_t id = file->id, access = file->access;
     file->id = file->access = 0;
     if (access > 0) H5Pclose(access);
-    if (H5Fclose(id) < 0)
+    if (H5Fclose(id) < 0 && rc == ATS_OK)
         return ats_h5_error(err, ATS_E_IO, file, NULL,
                             "closing the file failed; is the disk full?");
+    if (rc != ATS_OK) return rc;
     if (*file->unwritten > 0)
         return ats_h5_fail(err, ATS_E_IO, file, NULL,
                            "%d datasets could not be written out; is the disk full?",
@@ -325,5 +328,6 @@ void ats_h5_close(ats_h5_file *file)
     free(file->temporary);
     free(file->path);
     free(file->unwritten);
+    ats_h5_users_free(file->users);
     *file = (ats_h5_file){.id = 0};
 }

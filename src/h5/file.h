@@ -24,6 +24,7 @@ typedef struct ats_h5_file {
     int64_t size;     /* bytes, when opened for reading */
     bool sealed;      /* the commit appends a seal (h5/seal.h) */
     int *unwritten; /* closings of written objects that failed, their bytes lost; NULL: read only */
+    struct ats_h5_users *users; /* of its scales, written when it is shut; NULL: read only */
     pthread_mutex_t *hdf5; /* NULL: one thread at a time calls this folder. Else whoever calls it
                             * holds this; ats_h5_read_many lets go of it while it decodes */
 } ats_h5_file;

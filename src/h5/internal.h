@@ -35,5 +35,9 @@ ATS_MUST_CHECK ats_code ats_h5_malloc(size_t bytes, void **out, ats_err *err);
 ATS_MUST_CHECK ats_code ats_h5_object_open(const ats_h5_file *file, const char *name, hid_t *out,
                                            ats_err *err);
 ATS_MUST_CHECK ats_code ats_h5_strdup(const char *text, char **out, ats_err *err);
+/* Who uses which scale of a file that is being written. */
+ATS_MUST_CHECK ats_code ats_h5_users_make(struct ats_h5_users **out, ats_err *err);
+ATS_MUST_CHECK ats_code ats_h5_users_write(const ats_h5_file *file, ats_err *err);
+void ats_h5_users_free(struct ats_h5_users *users);
 
 #endif

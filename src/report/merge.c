@@ -101,6 +101,34 @@ out:
     return rc;
 }
 
+ats_code ats_merge_take(ats_merge *merge, int64_t i, ats_result_file **out, ats_err *err)
+{
+    ats_merge_one *one = &merge->ones[i];
+    ats_code rc = ATS_OK;
+    if (one->file == NULL) {
+        rc = ats_result_open(one->path, &one->file, err);
+        merge->n_open += rc == ATS_OK;
+    }
+    if (rc != ATS_OK) return rc;
+    one->takers++;
+    *out = one->file;
+    return ATS_OK;
+}
+
+static void close_one(ats_merge *merge, ats_merge_one *one)
+{
+    merge->n_open -= one->file != NULL;
+    ats_result_close(one->file);
+    one->file = NULL;
+}
+
+void ats_merge_give_back(ats_merge *merge, int64_t i)
+{
+    enum { MOST = 64 };
+    ats_merge_one *one = &merge->ones[i];
+    if (--one->takers == 0 && merge->n_open > MOST) close_one(merge, one);
+}
+
 static ats_code look(ats_merge *merge, int64_t i, const char *path, bool sealed, ats_err *err)
 {
     ats_merge_one *one = &merge->ones[i];
@@ -108,7 +136,7 @@ static ats_code look(ats_merge *merge, int64_t i, const char *path, bool sealed,
     ats_code rc = ATS_OK;
     one->path = path;
     if (!sealed) ATS_TRY(check_seal(path, err));
-    ATS_TRY(ats_result_open(path, &file, err));
+    ATS_TRY(ats_merge_take(merge, i, &file, err));
     ATS_TRY(read_numbers(&file->file, one, err));
     if (i == 0) ATS_TRY(keep_words(merge, &file->file, err));
     ATS_TRY(same_run(merge, &file->file, err));
@@ -118,7 +146,7 @@ static ats_code look(ats_merge *merge, int64_t i, const char *path, bool sealed,
                       "different runs",
                       path, (long long)one->of, merge->ones[0].path, (long long)merge->ones[0].of);
 out:
-    ats_result_close(file);
+    if (file != NULL) ats_merge_give_back(merge, i);
     return rc;
 }
 
@@ -146,15 +174,19 @@ static ats_code drop_copies(ats_merge *merge, ats_err *err)
 {
     int64_t n = 0;
     for (int64_t i = 0; i < merge->count; i++) {
-        const ats_merge_one *one = &merge->ones[i];
+        ats_merge_one *one = &merge->ones[i];
         if (n > 0 && merge->ones[n - 1].number == one->number) {
-            if (same_seal(merge->ones[n - 1].path, one->path)) continue;
+            if (same_seal(merge->ones[n - 1].path, one->path)) {
+                close_one(merge, one);
+                continue;
+            }
             return ats_fail(err, ATS_E_INPUT,
                             "%s and %s are both part %lld, with different bytes; keep the one you "
                             "trust",
                             merge->ones[n - 1].path, one->path, (long long)one->number);
         }
-        merge->ones[n++] = *one;
+        merge->ones[n] = *one;
+        if (n++ < i) one->file = NULL; /* moved */
     }
     merge->count = n;
     return ATS_OK;
@@ -199,9 +231,9 @@ static ats_code open_all(ats_merge *merge, const ats_merge_options *options, ats
     if (options->n_parts < 1)
         return ats_fail(err, ATS_E_INPUT, "there are no parts to join (files like 000.h5)");
     ATS_TRY(ATS_NEW0(&merge->arena, options->n_parts, &merge->ones, err));
+    merge->count = options->n_parts;
     for (int64_t i = 0; i < options->n_parts; i++)
         ATS_TRY(look(merge, i, options->parts[i], options->sealed, err));
-    merge->count = options->n_parts;
     qsort(merge->ones, (size_t)merge->count, sizeof *merge->ones, by_number);
     ATS_TRY(drop_copies(merge, err));
     ATS_TRY(check_missing(merge, options->partial, err));
@@ -235,6 +267,8 @@ int64_t ats_merge_missing(const ats_merge *merge) { return merge->missing; }
 void ats_merge_free(ats_merge *merge)
 {
     if (merge == NULL) return;
+    for (int64_t i = 0; merge->ones != NULL && i < merge->count; i++)
+        close_one(merge, &merge->ones[i]);
     ats_arena_fini(&merge->arena);
     free(merge);
 }

@@ -9,11 +9,13 @@
 typedef struct ats_merge_one {
     const char *path;
     int64_t number, of, ok, skipped, failed;
+    ats_result_file *file; /* NULL: not open now */
+    int64_t takers;        /* who have not given it back */
 } ats_merge_one;
 
 struct ats_merge {
     ats_arena arena;
-    int64_t count, missing;
+    int64_t count, missing, n_open;
     ats_merge_one *ones;       /* [count] ascending by number */
     ats_merge_part *list;      /* [count] the same for the caller */
     const char *missing_names; /* NULL: none */

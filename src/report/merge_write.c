@@ -23,6 +23,7 @@ typedef struct column {
     ats_h5_dataset like, out;
     int join;      /* axis 0 */
     int index_of;  /* the numbers are indices along this axis; JOIN_NONE: they are not */
+    bool scale;    /* of an axis */
     bool counts;   /* the scale of an axis that is its indices */
     piece *pieces; /* [parts]; NULL for chunked ones */
 } column;
@@ -52,14 +53,14 @@ static ats_code make_column(writer *w, const char *name, column *c, ats_err *err
     ats_code rc;
     *c = (column){.name = name, .join = JOIN_NONE, .index_of = JOIN_NONE};
     ATS_TRY(ats_h5_dataset_open(file, name, &c->like, err));
-    const bool scale = ats_h5_is_scale(&c->like);
-    if (scale)
+    c->scale = ats_h5_is_scale(&c->like);
+    if (c->scale)
         c->join = join_named(name);
     else if (c->like.rank > 0) {
         ATS_TRY(ats_h5_scale_name(&c->like, 0, axis, sizeof axis, err));
         c->join = join_named(axis);
     }
-    c->counts = scale && c->join != JOIN_NONE && c->like.type == ATS_H5_I64;
+    c->counts = c->scale && c->join != JOIN_NONE && c->like.type == ATS_H5_I64;
     if (ats_h5_has_attr(file, name, "index_of")) {
         ATS_TRY(ats_h5_attr_words(file, name, "index_of", &w->arena, &of, err));
         c->index_of = join_named(of);
@@ -80,7 +81,7 @@ static ats_code make_columns(writer *w, ats_err *err)
     ats_code rc;
     for (int j = 0; j < N_JOINS; j++)
         ATS_TRY(ATS_NEW0(&w->arena, w->merge->count + 1, &w->start[j], err));
-    ATS_TRY(ats_result_open(w->merge->ones[0].path, &w->first, err));
+    ATS_TRY(ats_merge_take(w->merge, 0, &w->first, err));
     ATS_TRY(ats_h5_datasets(&w->first->file, &w->arena, &names, &w->n_columns, err));
     ATS_TRY(ATS_NEW0(&w->arena, w->n_columns, &w->columns, err));
     for (int64_t i = 0; i < w->n_columns; i++)
@@ -138,22 +139,33 @@ out:
     return rc;
 }
 
+/* Its rows are as many as those of the axis; the scale of one that is joined says how many. */
+static ats_code check_rows(writer *w, const column *c, const ats_h5_dataset *dataset, int64_t part,
+                           ats_err *err)
+{
+    ats_code rc = check_like(c, dataset, err);
+    if (rc != ATS_OK || c->join == JOIN_NONE) return rc;
+    int64_t *start = w->start[c->join];
+    const int64_t stop = start[part] + dataset->extent[0];
+    if (c->counts || (c->scale && c->join == JOIN_SAMPLE))
+        start[part + 1] = stop;
+    else if (start[part + 1] != stop)
+        rc = ats_h5_fail(err, ATS_E_INPUT, dataset->file, c->name,
+                         "has %lld rows, the axis %s has %lld", (long long)dataset->extent[0],
+                         join_names[c->join], (long long)(start[part + 1] - start[part]));
+    return rc;
+}
+
 static ats_code take_rows(writer *w, column *c, const ats_h5_file *file, int64_t part, ats_err *err)
 {
     ats_h5_dataset dataset = {.id = 0};
     ats_code rc;
     ATS_TRY(ats_h5_dataset_open(file, c->name, &dataset, err));
-    ATS_TRY(check_like(c, &dataset, err));
-    if (c->join != JOIN_NONE) {
-        int64_t *start = w->start[c->join];
-        const int64_t stop = start[part] + dataset.extent[0];
-        if (c->counts || (ats_h5_is_scale(&dataset) && c->join == JOIN_SAMPLE))
-            start[part + 1] = stop;
-        else if (start[part + 1] != stop)
-            ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, file, c->name,
-                                "has %lld rows, the axis %s has %lld", (long long)dataset.extent[0],
-                                join_names[c->join], (long long)(start[part + 1] - start[part])));
-    }
+    ATS_TRY(check_rows(w, c, &dataset, part, err));
+    if (c->scale != ats_h5_is_scale(&dataset))
+        ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, file, c->name,
+                            "is the scale of an axis in one part and not in %s",
+                            w->first->file.path));
     if (c->pieces != NULL) rc = take_piece(w, c, &dataset, part, err);
 out:
     ats_h5_dataset_close(&dataset);
@@ -167,7 +179,7 @@ static ats_code take_part(writer *w, int64_t part, ats_err *err)
     int64_t count = 0;
     ats_arena arena = {.blocks = NULL};
     ats_code rc;
-    ATS_TRY(ats_result_open(w->merge->ones[part].path, &file, err));
+    ATS_TRY(ats_merge_take(w->merge, part, &file, err));
     ATS_TRY(ats_h5_datasets(&file->file, &arena, &names, &count, err));
     if (count != w->n_columns)
         ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, &file->file, NULL,
@@ -175,9 +187,10 @@ static ats_code take_part(writer *w, int64_t part, ats_err *err)
                             "runs",
                             (long long)count, w->first->file.path, (long long)w->n_columns));
     for (int64_t i = 0; i < w->n_columns; i++)
-        ATS_TRY(take_rows(w, &w->columns[i], &file->file, part, err));
+        if (!w->columns[i].like.chunked) /* the others are looked at where they are copied */
+            ATS_TRY(take_rows(w, &w->columns[i], &file->file, part, err));
 out:
-    ats_result_close(file);
+    if (file != NULL) ats_merge_give_back(w->merge, part);
     ats_arena_fini(&arena);
     return rc;
 }
@@ -240,6 +253,22 @@ static const column *scale_named(const writer *w, const char *name)
     return NULL;
 }
 
+static ats_code attach_scales(writer *w, const column *c, ats_err *err)
+{
+    const ats_h5_dataset *scales[ATS_H5_MAX_RANK];
+    for (int i = 0; i < c->like.rank; i++) {
+        char axis[24] = "";
+        const ats_code rc = ats_h5_scale_name(&c->like, i, axis, sizeof axis, err);
+        if (rc != ATS_OK) return rc;
+        const column *scale = scale_named(w, axis);
+        if (scale == NULL || !scale->scale || scale->out.id <= 0)
+            return ats_h5_fail(err, ATS_E_INPUT, &w->first->file, c->name,
+                               "axis %d has no scale that was made before it", i);
+        scales[i] = &scale->out;
+    }
+    return ats_h5_scales_attach(&c->out, scales, err);
+}
+
 static ats_code put_column(writer *w, column *c, ats_err *err)
 {
     ats_code rc;
@@ -249,19 +278,12 @@ static ats_code put_column(writer *w, column *c, ats_err *err)
         ATS_TRY(put_texts(w, c, err));
     else
         ATS_TRY(put_numbers(w, c, err));
-    if (ats_h5_is_scale(&c->like)) ATS_TRY(ats_h5_scale_make(&c->out, c->name, err));
-    for (int i = 0; i < c->like.rank && !ats_h5_is_scale(&c->like); i++) {
-        char axis[24] = "";
-        ATS_TRY(ats_h5_scale_name(&c->like, i, axis, sizeof axis, err));
-        const column *scale = scale_named(w, axis);
-        if (scale == NULL || scale->out.id <= 0)
-            ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, &w->first->file, c->name,
-                                "axis %d has no scale that was made before it", i));
-        ATS_TRY(ats_h5_scale_attach(&c->out, i, &scale->out, err));
-    }
-    rc = ats_h5_attrs_like(&c->like, &w->out, err);
-    if (rc == ATS_OK && !c->like.chunked && !ats_h5_is_scale(&c->like))
-        ats_h5_dataset_close(&c->out);
+    if (c->scale)
+        ATS_TRY(ats_h5_scale_make(&c->out, c->name, err));
+    else if (c->like.rank > 0)
+        ATS_TRY(attach_scales(w, c, err));
+    rc = ats_h5_attrs_like(&c->like, &c->out, err);
+    if (rc == ATS_OK && !c->like.chunked && !c->scale) ats_h5_dataset_close(&c->out);
 out:
     return rc;
 }
@@ -270,7 +292,7 @@ static ats_code put_head(writer *w, ats_err *err)
 {
     ats_code rc = ATS_OK;
     for (int64_t i = 0; i < w->merge->n_words && rc == ATS_OK; i++)
-        rc = ats_h5_attr_copy(&w->first->file, &w->out, "/", w->merge->word_names[i], err);
+        rc = ats_h5_root_attr_copy(&w->first->file, &w->out, w->merge->word_names[i], err);
     return rc;
 }
 
@@ -279,12 +301,13 @@ static ats_code copy_chunks(writer *w, int64_t part, ats_err *err)
     ats_result_file *file = NULL;
     ats_h5_dataset dataset = {.id = 0};
     ats_code rc;
-    ATS_TRY(ats_result_open(w->merge->ones[part].path, &file, err));
+    ATS_TRY(ats_merge_take(w->merge, part, &file, err));
     for (int64_t i = 0; i < w->n_columns; i++) {
         column *c = &w->columns[i];
         if (!c->like.chunked) continue;
         int64_t offset[ATS_H5_MAX_RANK] = {w->start[c->join][part]};
         ATS_TRY(ats_h5_dataset_open(&file->file, c->name, &dataset, err));
+        ATS_TRY(check_rows(w, c, &dataset, part, err));
         if (offset[0] % dataset.chunk[0] != 0)
             ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, &file->file, c->name,
                                 "its chunks of %lld rows do not begin where this part does (row "
@@ -295,7 +318,7 @@ static ats_code copy_chunks(writer *w, int64_t part, ats_err *err)
     }
 out:
     ats_h5_dataset_close(&dataset);
-    ats_result_close(file);
+    if (file != NULL) ats_merge_give_back(w->merge, part);
     return rc;
 }
 
@@ -355,7 +378,7 @@ ats_code ats_merge_write(ats_merge *merge, const char *path, const ats_attribute
     rc = ats_h5_commit(&w.out, err);
 out:
     close_columns(&w);
-    ats_result_close(w.first);
+    if (w.first != NULL) ats_merge_give_back(merge, 0);
     ats_h5_close(&w.out);
     ats_arena_fini(&w.arena);
     return rc;

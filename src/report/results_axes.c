@@ -45,8 +45,9 @@ ats_code ats_results_describe(const ats_results *results, const ats_h5_dataset *
                               const char *long_name, const char *definition, ats_err *err)
 {
     ats_code rc = ATS_OK;
-    for (int i = 0; i < dims->rank; i++)
-        ATS_TRY(ats_h5_scale_attach(dataset, i, &results->scales[dims->axis[i]], err));
+    const ats_h5_dataset *scales[ATS_H5_MAX_RANK];
+    for (int i = 0; i < dims->rank; i++) scales[i] = &results->scales[dims->axis[i]];
+    if (dims->rank > 0) ATS_TRY(ats_h5_scales_attach(dataset, scales, err));
     rc = put_words(results, dataset->name, units, long_name, definition, err);
 out:
     return rc;

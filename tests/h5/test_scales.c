@@ -18,14 +18,14 @@ static void test_axes_have_names(void **state)
     assert_ok(ats_h5_dataset_open(&file, "/mass", &mass, &err), &err);
     assert_ok(ats_h5_scale_make(&head, "head", &err), &err);
     assert_ok(ats_h5_scale_bare(&file, "/probe", 3, &bare, &err), &err);
-    assert_ok(ats_h5_scale_attach(&mass, 0, &head, &err), &err);
-    assert_ok(ats_h5_scale_attach(&mass, 1, &bare, &err), &err);
+    assert_ok(ats_h5_scales_attach(&mass, (const ats_h5_dataset *[]){&head, &bare}, &err), &err);
     assert_ok(ats_h5_scale_name(&mass, 0, name, sizeof name, &err), &err);
     assert_string_equal(name, "head");
     assert_ok(ats_h5_scale_name(&mass, 1, name, sizeof name, &err), &err);
     assert_string_equal(name, "probe");
-    assert_int_equal(ats_h5_scale_attach(&mass, 2, &bare, &err), ATS_E_IO);
-    assert_says(err.text, "/mass", "axis 2");
+    assert_int_equal(ats_h5_scales_attach(&mass, (const ats_h5_dataset *[]){&head, &bare}, &err),
+                     ATS_E_IO);
+    assert_says(err.text, "/mass", "scales");
     ats_h5_dataset_close(&head);
     ats_h5_dataset_close(&bare);
     ats_h5_dataset_close(&mass);

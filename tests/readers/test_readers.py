@@ -65,6 +65,22 @@ class Readers(unittest.TestCase):
                         self.assertEqual(len(scales), 1, f"{name}, axis {axis}")
                         self.assertEqual(scales[0].shape[0], data.shape[axis], name)
 
+    def test_every_scale_lists_its_users(self):
+        for path in self.paths.values():
+            with h5py.File(path, "r") as f:
+                listed, used = {}, {}
+                for name, data in f.items():
+                    if h5py.h5ds.is_scale(data.id):
+                        for user, axis in data.attrs.get("REFERENCE_LIST", []):
+                            listed.setdefault(name, []).append((f[user].name[1:], int(axis)))
+                        continue
+                    for axis in range(data.ndim):
+                        scale = data.dims[axis][0]
+                        self.assertTrue(h5py.h5ds.is_attached(data.id, scale.id, axis), name)
+                        used.setdefault(scale.name[1:], []).append((name, axis))
+                self.assertEqual({k: sorted(v) for k, v in listed.items()},
+                                 {k: sorted(v) for k, v in used.items()})
+
     def test_axes_of_equal_length_keep_their_names(self):
         with h5py.File(self.paths["zstd", "probe"], "r") as f:
             names = [list(d.keys())[0] for d in f["topk_weight"].dims]
