@@ -101,6 +101,17 @@ static json_t *json_weakest(const ats_summary *s)
     return list;
 }
 
+/* Heads by label; empty where the suite did not ask. */
+static json_t *json_sharpness(const ats_summary *s)
+{
+    json_t *heads = json_object();
+    for (int c = 0; c < ATS_N_LABELS; c++)
+        if (s->sharpness[c] > 0)
+            json_object_set_new(heads, ats_cause_name((ats_cause)c),
+                                json_integer((json_int_t)s->sharpness[c]));
+    return heads;
+}
+
 static json_t *json_reasons(const ats_summary *s)
 {
     json_t *list = json_array();
@@ -201,6 +212,7 @@ json_t *ats_ending_json(const ats_ending *e, const ats_usage *usage)
     if (e->summary != NULL) {
         json_object_set_new(to, "reasons", json_reasons(e->summary));
         json_object_set_new(to, "weakest", json_weakest(e->summary));
+        json_object_set_new(to, "sharpness", json_sharpness(e->summary));
     }
     if (e->verdict != NULL) json_object_set_new(to, "gates", json_gates(e->verdict));
     put_process(to, e, usage);

@@ -188,9 +188,7 @@ static void close_head(ats_diagnose_head *head)
                              &head->top_norm_ratio};
     for (size_t i = 0; i < sizeof means / sizeof *means; i++) *means[i] /= n;
     for (int c = 0; c < ATS_N_CAUSES; c++) head->share[c] /= n;
-    head->label = n > 0 ? ATS_CAUSE_MIXED : ATS_CAUSE_UNDEFINED;
-    for (int c = 0; c < ATS_CAUSE_UNDEFINED; c++)
-        if (2 * (double)head->labels[c] > n) head->label = (ats_cause)c;
+    head->label = ats_diagnose_vote(head->labels);
 }
 
 static ats_code gather(ats_diagnose_report *report, const ats_capture *capture, ats_err *err)

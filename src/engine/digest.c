@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/text.h"
+#include "report/results.h"
 
 typedef struct digest {
     ats_arena *arena;
@@ -153,6 +154,33 @@ static ats_code digest_gates(digest *d, const ats_verdict *verdict, ats_summary 
     return ATS_OK;
 }
 
+/* Labels of the heads, from the finished file: [samples, layers, heads, probes]. */
+static ats_code digest_sharpness(const digest *d, const char *path, ats_summary *out)
+{
+    const char *const name = "base_sharpness_label";
+    ats_result_variable codes = {.values = NULL};
+    ats_result_file *file = NULL;
+    ats_code rc = ATS_OK;
+    if (!d->plan->suite->sharpness) return ATS_OK;
+    ATS_TRY(ats_result_open(path, &file, d->err));
+    if (!ats_result_has(file, name)) goto out;
+    ATS_TRY(ats_result_read(file, name, &codes, d->err));
+    const int64_t heads = codes.extent[1] * codes.extent[2],
+                  probes = codes.rank > 3 ? codes.extent[3] : 1;
+    for (int64_t h = 0; h < heads; h++) {
+        int64_t votes[ATS_N_LABELS] = {0};
+        for (int64_t i = 0; i < codes.extent[0] * probes; i++) {
+            const double code = codes.values[(i / probes * heads + h) * probes + i % probes];
+            if (code >= 0 && code < ATS_CAUSE_UNDEFINED) votes[(int)code]++;
+        }
+        out->sharpness[ats_diagnose_vote(votes)]++;
+    }
+out:
+    free(codes.values);
+    ats_result_close(file);
+    return rc;
+}
+
 static ats_code shell_word(digest *d, const char *word, const char **out)
 {
     ats_text text = {.arena = d->arena, .err = d->err};
@@ -282,6 +310,7 @@ ats_code ats_digest(ats_arena *arena, const ats_plan *plan, const ats_outcome *o
     ATS_TRY(capture_names(&d, &s.captures));
     ATS_TRY(digest_reasons(&d, &s));
     ATS_TRY(digest_weakest(&d, &s));
+    ATS_TRY(digest_sharpness(&d, path, &s));
     ATS_TRY(digest_gates(&d, verdict, &s));
     ATS_TRY(next_command(&d, program, path, &s.next));
     *out = s;

@@ -185,6 +185,15 @@ ats_cause ats_diagnose_label(const double *share)
     return first >= ATS_DIAGNOSE_LEAD * second ? (ats_cause)leader : ATS_CAUSE_MIXED;
 }
 
+ats_cause ats_diagnose_vote(const int64_t labels[ATS_N_LABELS])
+{
+    int64_t n = 0;
+    for (int c = 0; c < ATS_CAUSE_UNDEFINED; c++) n += labels[c];
+    for (int c = 0; c < ATS_CAUSE_UNDEFINED; c++)
+        if (2 * labels[c] > n) return (ats_cause)c;
+    return n > 0 ? ATS_CAUSE_MIXED : ATS_CAUSE_UNDEFINED;
+}
+
 static double entropy_of(const diagnose_keys *keys, const diagnose_view *view, double *work)
 {
     return ats_diagnose_route(keys, view, work).entropy;

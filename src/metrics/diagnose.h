@@ -61,6 +61,9 @@ ATS_MUST_CHECK ats_code ats_diagnose_row(const ats_problem *problem, int64_t row
                                          ats_arena *arena, ats_diagnosis *out, ats_err *err);
 /* The label of a set of shares. */
 ats_cause ats_diagnose_label(const double *share);
+/* The label of a head whose rows have these (count by label): that of more than half of the defined
+ * rows, else mixed; undefined without any. */
+ats_cause ats_diagnose_vote(const int64_t labels[ATS_N_LABELS]);
 const char *ats_cause_name(ats_cause cause); /* "mask_or_sink" */
 
 #endif

@@ -11,23 +11,20 @@
 static const char *const cause_names[ATS_N_CAUSES] = {"alignment", "norm", "scale", "temperature",
                                                       "mask_or_sink"};
 
-/* The label that more than half of a head's defined rows have, else mixed. codes: [samples, layers,
+/* A label for every head. codes: [samples, layers,
  * heads, probes]. */
 static void vote(const ats_page_result *x, const double *codes, int64_t n_samples)
 {
     const int64_t cells = x->n_layers * x->n_heads;
     for (int64_t cell = 0; cell < cells; cell++) {
-        int64_t votes[ATS_CAUSE_UNDEFINED] = {0}, n = 0;
+        int64_t votes[ATS_N_LABELS] = {0};
         for (int64_t s = 0; s < n_samples; s++)
             for (int64_t p = 0; p < x->n_probes; p++) {
                 const double code = codes[(s * cells + cell) * x->n_probes + p];
-                if (!(code >= 0 && code < ATS_CAUSE_UNDEFINED)) continue;
-                votes[(int)code]++;
-                n++;
+                if (code >= 0 && code < ATS_CAUSE_UNDEFINED) votes[(int)code]++;
             }
-        x->label[cell] = n > 0 ? (double)ATS_CAUSE_MIXED : (double)NAN;
-        for (int c = 0; c < ATS_CAUSE_UNDEFINED; c++)
-            if (2 * votes[c] > n) x->label[cell] = c;
+        const ats_cause label = ats_diagnose_vote(votes);
+        x->label[cell] = label != ATS_CAUSE_UNDEFINED ? (double)label : (double)NAN;
     }
 }
 

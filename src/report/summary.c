@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of ATS_SUMMARY_LINES: head 2, tail 1, reasons 4 + 1, failed gates 1 + 5 + 1; perturbations get
- * what is left, 10 at least, and passed gates what they leave. */
+/* Of ATS_SUMMARY_LINES: head 2, tail 1, reasons 4 + 1, sharpness 1, failed gates 1 + 5 + 1;
+ * perturbations get what is left, 7 at least, and passed gates what they leave. */
 enum { MAX_REASONS = 4, MAX_FAILED = 5, TEXT_ROOM = 16384, LINE_ROOM = 400 };
 
 typedef struct writer {
@@ -95,6 +95,22 @@ static void write_weakest(writer *w, const ats_summary *s, int64_t room)
         line(w, "  and %lld more perturbations", (long long)(s->n_weakest - shown));
 }
 
+static void write_sharpness(writer *w, const ats_summary *s)
+{
+    char text[LINE_ROOM] = "";
+    int64_t heads = 0;
+    int used = 0;
+    for (int c = 0; c < ATS_N_LABELS; c++) {
+        heads += s->sharpness[c];
+        if (s->sharpness[c] > 0)
+            used +=
+                snprintf(text + used, sizeof text - (size_t)used, "%s%s %lld", used > 0 ? ", " : "",
+                         ats_cause_name((ats_cause)c), (long long)s->sharpness[c]);
+    }
+    if (heads > 0)
+        line(w, "why routes are sharp, layers x heads by cause: %s; the report has the map", text);
+}
+
 static void count_gates(const ats_summary *s, int64_t *judged, int64_t *failed)
 {
     *judged = *failed = 0;
@@ -128,6 +144,7 @@ ats_code ats_summary_text(ats_arena *arena, const ats_summary *summary, const ch
     if (rc != ATS_OK) return rc;
     write_head(&w, summary);
     write_reasons(&w, summary);
+    write_sharpness(&w, summary);
     int64_t judged, failed;
     count_gates(summary, &judged, &failed);
     const int64_t kept = judged == 0 ? 0 : 1 + (failed <= MAX_FAILED ? failed : MAX_FAILED + 1);

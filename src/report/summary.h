@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/arena.h"
+#include "metrics/diagnose.h"
 
 enum { ATS_SUMMARY_LINES = 25 };
 
@@ -43,6 +44,7 @@ typedef struct ats_summary {
     const ats_summary_reason *reasons; /* most frequent first */
     int64_t n_weakest;
     const ats_summary_weakest *weakest; /* weakest first */
+    int64_t sharpness[ATS_N_LABELS];    /* heads by label; all 0: the suite did not ask */
     int64_t n_gates;
     const ats_summary_gate *gates; /* failed first */
 } ats_summary;

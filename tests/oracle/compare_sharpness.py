@@ -1,6 +1,6 @@
 """Compares the sharpness shares and labels of a result with numpy versions of their own.
 
-usage: compare_sharpness.py RESULT CAPTURE
+usage: compare_sharpness.py RESULT CAPTURE SUMMARY
 
 Everything is computed from the capture's stored words by the table of docs/concepts.md; the Shapley
 value is the mean over all 120 orders of the causes. Which keys stand out from chance hangs on the
@@ -8,7 +8,9 @@ program's own eight random rotations: here every number of outlying keys is trie
 give all five shares at once, and the cosine that it implies must be one that eight rotations drawn
 here reach. Needs h5py and HDF5_PLUGIN_PATH.
 """
+import collections
 import itertools
+import json
 import pathlib
 import sys
 
@@ -121,8 +123,18 @@ def fit(row, got, most=100):
     return (min(found), equal) if found else (np.inf, [])
 
 
+def heads_by_label(labels):
+    """The label that more than half of a head's defined rows have, else mixed; heads by label."""
+    votes = collections.Counter()
+    for head in np.moveaxis(labels, 0, 2).reshape(labels.shape[1] * labels.shape[2], -1):
+        counted = collections.Counter(LABELS[x] for x in head if x >= 0)
+        most = [name for name, n in counted.items() if 2 * n > counted.total()]
+        votes[most[0] if most else "mixed" if counted else "undefined"] += 1
+    return dict(votes)
+
+
 def main():
-    result, capture = sys.argv[1:]
+    result, capture, summary = sys.argv[1:]
     rng = np.random.default_rng(5)
     rows, worst, seen, below, above = 0, 0.0, set(), [], []
     with h5py.File(result) as f:
@@ -150,6 +162,7 @@ def main():
                     assert LABELS[labels[s, i, j, p]] == label(got), where
                     rows, worst = rows + 1, max(worst, gap)
                     seen.add(label(got))
+    assert json.loads(pathlib.Path(summary).read_text())["sharpness"] == heads_by_label(labels)
     assert np.mean(below) > 0.4 and np.mean(above) > 0.4, (np.mean(below), np.mean(above))
     assert rows == np.isfinite(share[..., 0]).sum() and rows >= 40
     print(f"{rows} rows, worst difference {worst:.2g} nats, labels {sorted(seen)}")

@@ -41,6 +41,7 @@ static ats_summary make(int64_t n_reasons, int64_t n_weakest, int64_t n_gates, i
                          .reasons = reasons,
                          .n_weakest = n_weakest,
                          .weakest = weakest,
+                         .sharpness = {[ATS_CAUSE_NORM] = 2, [ATS_CAUSE_MIXED] = 5},
                          .n_gates = n_gates,
                          .gates = gates};
 }
@@ -83,6 +84,7 @@ static void lines_say_what_is_weak(void **state)
     const char *text = NULL;
     ats_err err;
     assert_ok(ats_summary_text(&arena, &s, &text, &err), &err);
+    assert_says(text, "layers x heads by cause: norm 2, mixed 5; the report has the map\n");
     assert_says(text, "  skipped 40: p0\n", "  and 71 more cases for other reasons\n",
                 "  p0  3/0 -2  3/1 -1.9  3/2 -1.8  3/3 -1.7  3/4 -1.6  control -0.01\n",
                 "  p1  3/1 -2  3/2 -1.9  3/3 -1.8  3/4 -1.7  3/5 -1.6\n", "1 of 2 gates failed\n",
