@@ -14,7 +14,7 @@ tf = pytest.importorskip("transformers")
 import attnstress  # noqa: E402
 import h5py  # noqa: E402
 from attnstress import capturing  # noqa: E402
-from attnstress.hf import reference, session  # noqa: E402
+from attnstress.hf import positions, reference, session  # noqa: E402
 from models import COMMON, FAMILIES, _make  # noqa: E402
 
 
@@ -302,3 +302,31 @@ def test_normalised_after_the_rotation_does_not_move(tmp_path: Path) -> None:
     attnstress.verify(path)
     with h5py.File(path) as f:
         assert f["layers/0"].attrs["positions"] == "absolute" and "inv_freq" not in f["layers/0"]
+
+
+def test_positions_in_the_embedding_are_seen(tmp_path: Path) -> None:
+    """CTRL adds sinusoids that no module is named after: its keys change with the position, though
+    nothing rotates them, so they must not pass for keys that may stand anywhere."""
+    model = _make(tf.CTRLConfig(vocab_size=199, n_positions=512, n_embd=64, dff=96, n_layer=2, n_head=4))
+    moved = {"input_ids": ids(), "position_ids": torch.arange(40)[None] + 9}
+    paths = [attnstress.capture(model, x, tmp_path / name, progress=False, residual=False)
+             for x, name in ((ids(), "c.h5"), (moved, "d.h5"))]
+    attnstress.verify(paths[0])
+    with h5py.File(paths[0]) as a, h5py.File(paths[1]) as b:
+        assert np.abs(a["samples/0/layers/0/k"][()] - b["samples/0/layers/0/k"][()]).max() > 0.1
+        assert a["layers/0"].attrs["positions"] == "absolute"
+
+
+def test_positions_that_cannot_be_seen_do_not_move() -> None:
+    class Blind(torch.nn.Module):
+        config = tf.LlamaConfig(**COMMON)
+
+        def get_input_embeddings(self) -> torch.nn.Module:
+            return torch.nn.Embedding(9, 2)
+
+        def forward(self, input_ids: Any) -> Any:
+            raise RuntimeError("too short")
+
+    assert positions.absolute(Blind())
+    assert not positions.absolute(FAMILIES["llama-linear"]())
+    assert positions.absolute(FAMILIES["gpt2"]())

@@ -19,7 +19,7 @@ import torch
 
 from ..errors import InternalError, Unsupported
 from ..writer import LayerInfo, Tensor
-from . import reference, rope
+from . import positions, reference, rope
 
 NAME = "attnstress"
 INNER = ("sdpa", "eager")
@@ -69,8 +69,8 @@ def to_tensor(x: torch.Tensor) -> Tensor:
 
 
 class Session:
-    def __init__(self, model: torch.nn.Module, inner: str):
-        self.model, self.inner = model, inner
+    def __init__(self, model: torch.nn.Module, inner: str, absolute: bool):
+        self.model, self.inner, self.absolute = model, inner, absolute
         self.watch: rope.Watch | None = None
         self.request: Request | None = None
         self.sink: Callable[[LayerCapture], None] | None = None
@@ -179,19 +179,16 @@ class Session:
                      for c in calls]
             key, position = key[:, rows.to(key.device)], request.position.cpu()
         found = rope.recognise(calls, key, position, rope.tables(self.model), index)
+        if self.absolute:
+            return {"positions": "absolute"}
         if found is None:
-            absolute = any(name in dict(self.model.named_modules()) for name in ABSOLUTE) or any(
-                path.rsplit(".", 1)[-1] in ABSOLUTE for path, _ in self.model.named_modules())
-            return {"positions": "absolute" if absolute else "none"}
+            return {"positions": "none"}
         if found.table is None:
             self.notes.setdefault(f"layer {index}: rotated and plain dimensions are mixed or "
                                   "normalised after the rotation; rows of it cannot be moved")
             return {"positions": "absolute"}
         return {"positions": "rope", "rope_layout": found.layout, "rope_dynamic": found.dynamic,
                 "inv_freq": found.table.inv_freq.numpy()}
-
-
-ABSOLUTE = {"wpe", "position_embeddings", "embed_positions", "position_embedding"}
 
 
 def _real(x: torch.Tensor, rows: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
@@ -338,10 +335,9 @@ def session(model: torch.nn.Module) -> Iterator[Session]:
     register()
     saved = [(c, c._attn_implementation_internal) for c in configs]
     training = [m for m in model.modules() if m.training]
-    current = Session(model, names.pop())
     try:
-        _active = current
         model.eval()
+        current = _active = Session(model, names.pop(), positions.absolute(model))
         for c in configs:
             c._attn_implementation_internal = NAME
         with rope.watching(model) as current.watch:
