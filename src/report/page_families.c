@@ -41,7 +41,7 @@ static void draw_curve(ats_page *page, const ats_page_family *family, int which,
     const double *xs[ROLES] = {c->x, c->x, c->x};
     int64_t counts[ROLES] = {c->n, c->n, c->n};
     static const char *const labels[ROLES] = {"treatment", "control twin", "weakest head",
-                                              "baseline", "law 1/(1+nr)"};
+                                              "baseline treatment", "law 1/(1+nr)"};
     static const char *const styles[ROLES] = {"treatment", "control", "worst", "base", "law"};
     ats_svg_series series[ROLES];
     int64_t n_series = 0;
@@ -74,7 +74,8 @@ static void draw_curve(ats_page *page, const ats_page_family *family, int which,
                                  .title = title,
                                  .x_label = sweeps[which].label,
                                  .y_label = "target weight kept (geometric mean)",
-                                 .log_x = c->x[0] > 0 && c->x[c->n - 1] >= 4 * c->x[0],
+                                 .log_x = which == ATS_PAGE_DOSE && c->x[0] > 0 &&
+                                          c->x[c->n - 1] >= 4 * c->x[0],
                                  .y_low = 0,
                                  .y_high = fmin(top, 1e3) * 1.02,
                                  .n_series = n_series,

@@ -91,6 +91,7 @@ static bool find_scale(const quantity *q, int64_t n, bool diverging, double *low
     }
     if (diverging) {
         *high = fmax(fabs(*low), fabs(*high));
+        if (*high == 0) *high = 1; /* no difference at all */
         *low = -*high;
     }
     if (!(*high > *low)) {
@@ -163,7 +164,7 @@ void ats_page_maps(ats_page *page)
          .reading =
              "Median dose at which the target keeps half its weight, over samples and all dose "
              "curves of distractors; a curve that never falls so far counts as censored, and "
-             "&gt; marks a median beyond the largest dose. Dark is robust.",
+             "&gt; marks a median beyond the largest dose. High is robust.",
          .result = x->half_dose,
          .base = b != NULL ? b->half_dose : NULL,
          .better = ATS_BETTER_MORE,

@@ -125,9 +125,9 @@ for f, name in enumerate(names):
         right = [mean(treated), mean(of(candidate, "control")), np.nanmin(heads), mean(of(base, "treatment"))]
         rows = candidate.rows[candidate.select(name, "treatment") & (candidate.dose == dose)].mean()
         right.append(mean(-np.log1p(rows / candidate.row_tolerance[candidate.curve_name == name])))
-        wanted = dict(zip(("treatment", "control twin", "weakest head", "baseline", "law 1/(1+nr)"), right))
+        wanted = dict(zip(("treatment", "control twin", "weakest head", "baseline treatment", "law 1/(1+nr)"), right))
         labels = labels_after(start)
-        assert set(labels) >= {"treatment", "baseline"} and set(labels) <= set(wanted), labels
+        assert set(labels) >= {"treatment", "baseline treatment"} and set(labels) <= set(wanted), labels
         assert ("law 1/(1+nr)" in labels) == (name in ("near", "copies")), (name, labels)
         for label, x, y in zip(labels, numbers, (wanted[label] for label in labels)):
             expect(f"{name} at {dose}, {label}", x, math.exp(y))

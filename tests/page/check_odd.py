@@ -7,6 +7,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
 
 import h5py
 import numpy as np
@@ -81,11 +82,17 @@ for what, change, status, words in cases:
         words = ("attnstress: error", done.stderr) if done.returncode == REFUSED else ("verdict:", done.stdout)
         if done.returncode not in (0, 1, 2, REFUSED) or words[0] not in words[1]:
             failures.append(f"{what}, compare: exit status {done.returncode}: {done.stderr}")
+with tempfile.TemporaryDirectory() as scratch:  # a result that is called as its capture is
+    named = pathlib.Path(scratch) / "recall-long.h5"
+    shutil.copy(result, named)
+    done = subprocess.run([program, "report", named], capture_output=True, text=True, timeout=60)
+    if done.returncode != 0 or not named.with_suffix(".html").exists():
+        failures.append(f"named as its capture: exit status {done.returncode}: {done.stderr}")
 for size in (0, 1000, 100_000):
     odd.write_bytes(pathlib.Path(result).read_bytes()[:size])
     done = subprocess.run([program, "report", odd, "-o", folder / "odd.html"], capture_output=True, text=True,
                           timeout=60)
     if done.returncode != REFUSED or "odd.h5" not in done.stderr:
         failures.append(f"cut to {size} bytes: exit status {done.returncode}: {done.stderr}")
-print("\n".join(failures) or f"{len(cases) + 3} odd results are drawn or refused as they should be")
+print("\n".join(failures) or f"{len(cases) + 4} odd results are drawn or refused as they should be")
 sys.exit(1 if failures else 0)
