@@ -14,7 +14,7 @@ tf = pytest.importorskip("transformers")
 import attnstress  # noqa: E402
 import h5py  # noqa: E402
 from attnstress import capturing  # noqa: E402
-from attnstress.hf import positions, reference, session  # noqa: E402
+from attnstress.hf import positions, reference, rope, session  # noqa: E402
 from models import COMMON, FAMILIES, _make  # noqa: E402
 
 
@@ -330,3 +330,53 @@ def test_positions_that_cannot_be_seen_do_not_move() -> None:
     assert positions.absolute(Blind())
     assert not positions.absolute(FAMILIES["llama-linear"]())
     assert positions.absolute(FAMILIES["gpt2"]())
+
+
+def _llama4(floor_scale: int) -> Any:
+    return _make(tf.Llama4TextConfig(
+        **COMMON, head_dim=16, intermediate_size_mlp=96, num_local_experts=2, floor_scale=floor_scale,
+        layer_types=["chunked_attention", "full_attention", "full_attention"], no_rope_layers=[1, 0, 0]))
+
+
+def _ministral3(original: int) -> Any:
+    return _make(tf.Ministral3Config(**COMMON, head_dim=16, sliding_window=None, rope_parameters={
+        "rope_type": "default", "rope_theta": 10000.0, "llama_4_scaling_beta": 0.3,
+        "original_max_position_embeddings": original}))
+
+
+@pytest.mark.parametrize("make, layer", [(_llama4, "1"), (_ministral3, "0")])
+def test_queries_scaled_by_position_do_not_move(make: Any, layer: str, tmp_path: Path) -> None:
+    """Below the first step rows may be moved up to it; a query beyond it may not be moved at all."""
+    below = attnstress.capture(make(64), ids(), tmp_path / "b.h5", progress=False)
+    beyond = attnstress.capture(make(16), ids(), tmp_path / "c.h5", progress=False)
+    attnstress.verify(below)
+    attnstress.verify(beyond)
+    with h5py.File(below) as a, h5py.File(beyond) as b:
+        kind = "none" if make is _llama4 else "rope"
+        assert a[f"layers/{layer}"].attrs["positions"] == kind
+        assert a[f"layers/{layer}"].attrs["max_position"] in (63, 64)
+        assert b[f"layers/{layer}"].attrs["positions"] == "absolute"
+        if make is _llama4:
+            assert dict(b["layers/0"].attrs)["positions"] == "rope"
+
+
+@pytest.mark.parametrize("side", ["query", "key"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_scaled_after_the_rotation_does_not_move(side: str, dtype: Any) -> None:
+    """A factor of each dimension does not commute with a turn, in queries as little as in keys; a
+    factor of each row does."""
+    g = torch.Generator().manual_seed(3)
+    table = rope.Table(1e4 ** (-torch.arange(8, dtype=torch.float64) / 8), "inv_freq", "default")
+    position = torch.arange(30)
+    before = {"query": torch.randn(1, 4, 30, 16, generator=g), "key": torch.randn(1, 2, 30, 16, generator=g)}
+    calls = {k: rope.Rotation(x.to(dtype), rope.rotate(
+        x.double(), position[:, None] * table.inv_freq, "half").to(dtype)) for k, x in before.items()}
+    dims, rows = torch.linspace(0.9, 1.1, 16).to(dtype), torch.linspace(1, 2, 30)[:, None].to(dtype)
+
+    def found(factor: Any) -> Any:
+        entering = {k: c.after[0] * (factor if k == side else 1) for k, c in calls.items()}
+        return rope.recognise([calls["query"], calls["key"]], entering["query"], entering["key"], position,
+                              [table], 0)
+
+    assert found(rows).table is table and found(rows).layout == "half"
+    assert found(dims).table is None

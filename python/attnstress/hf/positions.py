@@ -1,8 +1,11 @@
-"""Does the position of a token enter the model before its first layer?
+"""Positions that enter a model other than by a rotation.
 
-Rows of such a model cannot be moved, rotation or not. It is found out, not looked up: one token,
-repeated, must enter the first layer as the same row everywhere. The pass ends there, before any
-attention. Names of modules say it for models that add positions later.
+Before its first layer: rows of such a model cannot be moved. It is found out, not looked up: one
+token, repeated, must enter the first layer as the same row everywhere. The pass ends there, before
+any attention. Names of modules say it for models that add positions later.
+
+In the temperature of its queries (Llama 4, Ministral 3): 1 up to some position, then growing. The
+configuration says from where.
 """
 
 from __future__ import annotations
@@ -58,3 +61,13 @@ def _entering(model: torch.nn.Module) -> torch.Tensor | None:
         for hook in hooks:
             hook.remove()
     return seen[0] if seen else None
+
+
+def scaled_from(module: torch.nn.Module) -> int | None:
+    """First position whose query the layer scales by its position; None: it never does."""
+    if getattr(module, "attn_temperature_tuning", False) and not getattr(module, "use_rope", False):
+        return int(getattr(module, "floor_scale", 1)) - 1
+    rope = getattr(getattr(module, "config", None), "rope_parameters", None)
+    if isinstance(rope, dict) and rope.get("llama_4_scaling_beta"):
+        return int(rope.get("original_max_position_embeddings") or 0)
+    return None

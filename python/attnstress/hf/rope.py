@@ -69,10 +69,10 @@ class Watch:
             result = function(*args, **kwargs)
             given = [x for x in (*args, *kwargs.values()) if isinstance(x, torch.Tensor)]
             made = result if isinstance(result, tuple) else (result,)
-            # k is the second of (q, k); functions of one tensor are called for q, then for k
-            at = 1 if len(made) > 1 else 0
-            if len(given) > at and isinstance(made[at], torch.Tensor) and made[at].dim() == 4:
-                self.last = [*self.last[-3:], Rotation(given[at], made[at])]
+            # (q, k) at once, or functions of one tensor that are called for q, then for k
+            for before, after in zip(given, made[:2]):
+                if isinstance(after, torch.Tensor) and after.dim() == 4:
+                    self.last = [*self.last[-3:], Rotation(before, after)]
             return result
 
         return watched
@@ -146,15 +146,18 @@ def _error(before: torch.Tensor, after: torch.Tensor, position: torch.Tensor, ta
     return float(((gap + rest) / after.norm(dim=-1).clamp_min(1e-30)).max())
 
 
-def _parallel(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Is every row of b a positive multiple of a's row?"""
-    cosine = torch.nn.functional.cosine_similarity(a.double(), b.double(), dim=-1)
-    return bool((cosine > 1 - 1e-3).all())
+def _parallel(after: torch.Tensor, entering: torch.Tensor) -> bool:
+    """Is every row that enters the dot product a positive multiple of what the rotation made? A factor
+    of each row (a norm) stands any further turn, a factor of each dimension does not. Rounding to
+    bfloat16 alone leaves 1 - cosine below 1e-5."""
+    a, b = after.double(), entering[..., : after.shape[-1]].double()
+    return a.shape == b.shape and bool(
+        (torch.nn.functional.cosine_similarity(a, b, dim=-1) > 1 - 5e-5).all())
 
 
-def recognise(calls: list[Rotation], key: torch.Tensor, position: torch.Tensor,
+def recognise(calls: list[Rotation], query: torch.Tensor, key: torch.Tensor, position: torch.Tensor,
               candidates: list[Table], layer: int) -> Rope | None:
-    """The rotation in keys [Hkv, n, d]; None when the layer rotated nothing."""
+    """The rotation in queries [Hq, n, d] and keys [Hkv, n, d]; None when the layer rotated nothing."""
     if not calls:
         return None
     heads, keys, _ = key.shape
@@ -180,6 +183,6 @@ def recognise(calls: list[Rotation], key: torch.Tensor, position: torch.Tensor,
             f"(closest: {candidates[index].name}, {layout}, error {error:.2g}); positions could not "
             "be moved correctly")
     # A move acts on the first r dimensions of what enters the dot product.
-    width, entering = after.shape[-1], pick(key)
-    leads = width <= entering.shape[-1] and _parallel(a, entering[..., :width])
+    turned = _rows_first(calls[-2].after, query.shape[0], keys) if len(calls) > 1 else None
+    leads = _parallel(a, pick(key)) and turned is not None and _parallel(pick(turned), pick(query))
     return Rope(candidates[index], layout) if leads else Rope(None, "none")

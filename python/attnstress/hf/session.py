@@ -130,10 +130,10 @@ class Session:
         contract, keep = self.contract(module, index, own.legal, keywords)
         info = LayerInfo(
             n_q_heads=q.shape[0], n_kv_heads=k.shape[0], d_qk=q.shape[2], d_v=v.shape[2],
-            scale=scale, softcap=softcap, max_position=request.max_position,
+            scale=scale, softcap=softcap,
             sink=None if sink is None else sink.float().cpu().numpy(),
             w_o=projection(module, index, q.shape[0], v.shape[2]) if request.residual else None,
-            **contract, **self.rotation(index, key[0], calls))
+            **contract, **self.movement(module, index, query[0], key[0], calls))
         return LayerCapture(
             index, info, to_tensor(q), to_tensor(k), to_tensor(v), out.float().cpu().numpy(),
             lse.float().cpu().numpy(), keep,
@@ -168,7 +168,23 @@ class Session:
                               "positions; it is stored as a plane and does not move with edits")
         return {"causal": False, "window": 0, "chunk": 0}, legal.to(torch.uint8).cpu().numpy()
 
-    def rotation(self, index: int, key: torch.Tensor, calls: list[rope.Rotation]) -> dict[str, Any]:
+    def movement(self, module: torch.nn.Module, index: int, query: torch.Tensor, key: torch.Tensor,
+                 calls: list[rope.Rotation]) -> dict[str, Any]:
+        """How far rows may be moved, and by which rotation."""
+        request = self.request
+        assert request is not None
+        found = self.rotation(index, query, key, calls)
+        even = positions.scaled_from(module)
+        if even is None:
+            return {**found, "max_position": request.max_position}
+        if int(request.position[request.probes.cpu()].max()) >= even:
+            self.notes.setdefault(f"layer {index}: from position {even} on the model scales its queries by "
+                                  "their position; rows of it cannot be moved")
+            return {"positions": "absolute", "max_position": request.max_position}
+        return {**found, "max_position": min(request.max_position, even)}
+
+    def rotation(self, index: int, query: torch.Tensor, key: torch.Tensor,
+                 calls: list[rope.Rotation]) -> dict[str, Any]:
         request = self.request
         assert request is not None
         position = torch.zeros(key.shape[1], dtype=torch.int64)
@@ -177,15 +193,16 @@ class Session:
             rows = request.keys
             calls = [rope.Rotation(_real(c.before, rows, key), _real(c.after, rows, key))
                      for c in calls]
-            key, position = key[:, rows.to(key.device)], request.position.cpu()
-        found = rope.recognise(calls, key, position, rope.tables(self.model), index)
+            query, key = query[:, rows.to(key.device)], key[:, rows.to(key.device)]
+            position = request.position.cpu()
+        found = rope.recognise(calls, query, key, position, rope.tables(self.model), index)
         if self.absolute:
             return {"positions": "absolute"}
         if found is None:
             return {"positions": "none"}
         if found.table is None:
-            self.notes.setdefault(f"layer {index}: rotated and plain dimensions are mixed or "
-                                  "normalised after the rotation; rows of it cannot be moved")
+            self.notes.setdefault(f"layer {index}: rotated and plain dimensions are mixed, or "
+                                  "normalised or scaled after the rotation; rows of it cannot be moved")
             return {"positions": "absolute"}
         return {"positions": "rope", "rope_layout": found.layout, "rope_dynamic": found.dynamic,
                 "inv_freq": found.table.inv_freq.numpy()}
