@@ -11,6 +11,9 @@ static const ats_option options[] = {
      false},
     {"capture", 0, ATS_OPT_VALUE, "FILE",
      "The capture the result was made from, for the text of the spans.", false},
+    {"allow-missing", 0, ATS_OPT_LIST, "PATTERN", "With --against: as for compare.", false},
+    {"allow-extra", 0, ATS_OPT_LIST, "PATTERN", "With --against: as for compare.", false},
+    {"allow-undefined", 0, ATS_OPT_LIST, "PATTERN", "With --against: as for compare.", false},
 };
 
 /* result.h5 -> result.html */
@@ -24,12 +27,15 @@ static void default_path(const char *result, char *path, size_t size)
 static ats_code run(const ats_args *args, ats_err *err)
 {
     ats_arena arena = {.blocks = NULL};
-    const ats_page_request request = {.result = args->operands[0],
-                                      .against = ats_args_value(args, "against"),
-                                      .capture = ats_args_value(args, "capture")};
+    static const char *const allow[] = {"allow-missing", "allow-extra", "allow-undefined"};
+    ats_page_request request = {.result = args->operands[0],
+                                .against = ats_args_value(args, "against"),
+                                .capture = ats_args_value(args, "capture")};
     const char *text = NULL;
     char path[4096];
     ats_code rc;
+    for (int k = 0; k < ATS_N_FINDING_KINDS; k++)
+        request.n_allow[k] = ats_args_list(args, allow[k], &request.allow[k]);
     default_path(request.result, path, sizeof path);
     if (ats_args_value(args, "out") != NULL)
         snprintf(path, sizeof path, "%s", ats_args_value(args, "out"));

@@ -153,15 +153,19 @@ static ats_code read_gates(ats_arena *arena, ats_result_file *file, ats_page_opt
 static ats_code compare(ats_arena *arena, const ats_page_request *request,
                         ats_result_file *const *files, ats_page_options *options, ats_err *err)
 {
-    const ats_compare_options asked = {.base = request->against,
-                                       .candidate = request->result,
-                                       .base_file = files[1],
-                                       .candidate_file = files[0],
-                                       .noise_floor = -1};
+    ats_compare_options asked = {.base = request->against,
+                                 .candidate = request->result,
+                                 .base_file = files[1],
+                                 .candidate_file = files[0],
+                                 .noise_floor = -1};
     ats_compared compared = {.suite = NULL};
     ats_page_gate *gates = NULL;
     const char *text = NULL;
     ats_code rc;
+    for (int k = 0; k < ATS_N_FINDING_KINDS; k++) {
+        asked.allow[k] = request->allow[k];
+        asked.n_allow[k] = request->n_allow[k];
+    }
     ATS_TRY(ats_compare_run(NULL, &asked, &compared, err));
     const ats_comparison *c = compared.comparison;
     ATS_TRY(ATS_NEW0(arena, c->n_gates, &gates, err));

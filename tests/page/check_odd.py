@@ -88,11 +88,20 @@ with tempfile.TemporaryDirectory() as scratch:  # a result that is called as its
     done = subprocess.run([program, "report", named], capture_output=True, text=True, timeout=60)
     if done.returncode != 0 or not named.with_suffix(".html").exists():
         failures.append(f"named as its capture: exit status {done.returncode}: {done.stderr}")
+for allowed in ([], ["--allow-missing", "*"]):  # a page says what compare with these words says
+    shutil.copy(result, odd)
+    with h5py.File(odd, "r+") as file:
+        file["status"][:3] = 1
+    subprocess.run([program, "report", odd, "--against", other, *allowed, "-o", folder / "odd.html"], check=True,
+                   capture_output=True, timeout=60)
+    says = "were not allowed by name" in (folder / "odd.html").read_text(encoding="utf-8")
+    if says == bool(allowed):
+        failures.append(f"{allowed}: the page says {says} of cases without a partner")
 for size in (0, 1000, 100_000):
     odd.write_bytes(pathlib.Path(result).read_bytes()[:size])
     done = subprocess.run([program, "report", odd, "-o", folder / "odd.html"], capture_output=True, text=True,
                           timeout=60)
     if done.returncode != REFUSED or "odd.h5" not in done.stderr:
         failures.append(f"cut to {size} bytes: exit status {done.returncode}: {done.stderr}")
-print("\n".join(failures) or f"{len(cases) + 4} odd results are drawn or refused as they should be")
+print("\n".join(failures) or f"{len(cases) + 6} odd results are drawn or refused as they should be")
 sys.exit(1 if failures else 0)
