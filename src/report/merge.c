@@ -124,7 +124,7 @@ static void close_one(ats_merge *merge, ats_merge_one *one)
 
 void ats_merge_give_back(ats_merge *merge, int64_t i)
 {
-    enum { MOST = 8 }; /* HDF5 keeps about 3 MiB for each */
+    enum { MOST = 2 }; /* HDF5 keeps about 3 MiB for each */
     ats_merge_one *one = &merge->ones[i];
     if (--one->takers == 0 && merge->n_open > MOST) close_one(merge, one);
 }

@@ -29,7 +29,7 @@ ATS_MUST_CHECK ats_code ats_merge_open(const ats_merge_options *options, ats_mer
 /* Those that are joined, ascending by number. */
 const ats_merge_part *ats_merge_parts(const ats_merge *merge, int64_t *count);
 int64_t ats_merge_missing(const ats_merge *merge);
-/* Part `i` of those, open until it is given back; a few then stay open for the next time, as
+/* Part `i` of those, open until it is given back; two then stay open for the next time, as
  * opening costs more than most reading. The file stays the merge's. */
 ATS_MUST_CHECK ats_code ats_merge_take(ats_merge *merge, int64_t i, ats_result_file **out,
                                        ats_err *err);

@@ -36,3 +36,16 @@ double ats_svg_step(double width, int wanted)
     const double mantissa = raw / power;
     return (mantissa <= 1 ? 1 : mantissa <= 2 ? 2 : mantissa <= 5 ? 5 : 10) * power;
 }
+
+int ats_svg_ticks(double low, double high, double step, double ticks[ATS_SVG_TICKS])
+{
+    const double first = ceil(low / step - 1e-9);
+    int n = 0;
+    for (int i = 0; i < ATS_SVG_TICKS; i++) {
+        const double at = (first + i) * step;
+        if (!(at <= high + 1e-9 * step)) break;
+        if (n > 0 && at <= ticks[n - 1]) continue; /* too large for the step to move it */
+        ticks[n++] = fabs(at) < 1e-9 * step ? 0.0 : at;
+    }
+    return n;
+}

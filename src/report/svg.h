@@ -76,5 +76,8 @@ void ats_svg_open(ats_text *page, const char *id, const char *title, const char 
 bool ats_svg_extent(int64_t n, const double *values, double *low, double *high);
 /* A round step for about `wanted` ticks over the width of an axis (1, 2, 5 x 10^k). */
 double ats_svg_step(double width, int wanted);
+/* Multiples of `step` in [low, high], ascending, the first ATS_SVG_TICKS at most. */
+enum { ATS_SVG_TICKS = 32 };
+int ats_svg_ticks(double low, double high, double step, double ticks[ATS_SVG_TICKS]);
 
 #endif

@@ -55,14 +55,15 @@ static void x_tick(ats_text *page, const frame *f, double x)
 static void draw_axes(ats_text *page, const frame *f)
 {
     const ats_svg_curves *plot = f->plot;
-    const double step = ats_svg_step(plot->y_high - plot->y_low, 5);
-    for (double y = ceil(plot->y_low / step - 1e-9) * step; y <= plot->y_high + 1e-9 * step;
-         y += step)
+    double ticks[ATS_SVG_TICKS];
+    int n = ats_svg_ticks(plot->y_low, plot->y_high, ats_svg_step(plot->y_high - plot->y_low, 5),
+                          ticks);
+    for (int i = 0; i < n; i++)
         ats_text_add(page,
                      "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" class=\"grid\"/>"
                      "<text x=\"%d\" y=\"%.1f\" class=\"tick end\">%.3g</text>",
-                     LEFT, WIDTH - RIGHT, y_of(f, y), y_of(f, y), LEFT - 6, y_of(f, y) + 4,
-                     fabs(y) < 1e-9 * step ? 0.0 : y);
+                     LEFT, WIDTH - RIGHT, y_of(f, ticks[i]), y_of(f, ticks[i]), LEFT - 6,
+                     y_of(f, ticks[i]) + 4, ticks[i]);
     if (plot->log_x) {
         const int first = (int)floor(log2(f->x_low) + 1e-9),
                   last = (int)ceil(log2(f->x_high) - 1e-9);
@@ -71,10 +72,8 @@ static void draw_axes(ats_text *page, const frame *f)
             if (ldexp(1, k) >= f->x_low * 0.999 && ldexp(1, k) <= f->x_high * 1.001)
                 x_tick(page, f, ldexp(1, k));
     } else {
-        const double width = f->x_high - f->x_low, across = ats_svg_step(width, 6);
-        for (double x = ceil(f->x_low / across - 1e-9) * across; x <= f->x_high + 1e-9 * across;
-             x += across)
-            x_tick(page, f, fabs(x) < 1e-9 * across ? 0.0 : x);
+        n = ats_svg_ticks(f->x_low, f->x_high, ats_svg_step(f->x_high - f->x_low, 6), ticks);
+        for (int i = 0; i < n; i++) x_tick(page, f, ticks[i]);
     }
     ats_text_add(page, "\n<text x=\"%d\" y=\"%d\" class=\"label end\">", WIDTH - RIGHT,
                  HEIGHT - BOTTOM + 32);

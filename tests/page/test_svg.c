@@ -36,6 +36,13 @@ static void test_steps_are_round(void **state)
     assert_near(ats_svg_step(300, 6), 50, 0);
     assert_near(ats_svg_step(0, 6), 1, 0);
     assert_near(ats_svg_step((double)INFINITY, 6), 1, 0);
+    double ticks[ATS_SVG_TICKS];
+    assert_int_equal(ats_svg_ticks(-0.1, 1, 0.5, ticks), 3);
+    assert_near(ticks[0], 0, 0);
+    assert_near(ticks[2], 1, 0);
+    /* doses so large that a step of 1 does not move them */
+    assert_int_equal(ats_svg_ticks(1e17, 1e17, ats_svg_step(0, 6), ticks), 1);
+    assert_int_equal(ats_svg_ticks((double)INFINITY, (double)INFINITY, 1, ticks), 1);
 }
 
 static void test_extent_leaves_out_what_is_no_number(void **state)
