@@ -60,11 +60,9 @@ static float folded_scale(const ats_cpu_variant *variant)
     return plain_logits(variant->base) ? (float)(variant->scale / variant->temperature) : 1.0f;
 }
 
-/* From 3 rows on: one or two are as fast as memory without. */
 static bool takes_pairs(const ats_cpu_base *base)
 {
-    return base->few && base->problem->n_rows > 2 && base->problem->k_dtype == ATS_BF16 &&
-           base->wide->pack_pairs != NULL;
+    return base->few && base->problem->k_dtype == ATS_BF16 && base->wide->pack_pairs != NULL;
 }
 
 static ats_code make_view(ats_arena *arena, const ats_cpu_variant *variant, int64_t turn,
@@ -93,7 +91,7 @@ static ats_code make_view(ats_arena *arena, const ats_cpu_variant *variant, int6
         transpose(turned, p->n_rows, p->d_qk, base->lanes, q);
         terms = base->key_matrix->pack_queries(base->lanes, p->d_qk, q, packed);
     }
-    if (pairs != NULL && !base->wide->pack_pairs(p->d_qk, turned, pairs)) pairs = NULL;
+    if (pairs != NULL && !base->wide->pack_pairs(p->n_rows, p->d_qk, turned, pairs)) pairs = NULL;
     const float scale = folded_scale(variant);
     for (int64_t i = 0; scale != 1.0f && i < p->n_rows * p->d_qk; i++) turned[i] *= scale;
     transpose(turned, p->n_rows, p->d_qk, base->lanes, q);
@@ -194,8 +192,8 @@ static bool few_products(const ats_cpu_worker *w, const ats_cpu_variant *variant
     const int64_t d = p->d_qk, line = 64;
     const ats_cpu_ahead *ahead = &w->values_ahead;
     if (view->pairs != NULL && dtype == ATS_BF16) {
-        base->wide->dot_pairs(keys->keys, d, words, keys->first, view->pairs, folded_scale(variant),
-                              z, ahead);
+        base->wide->dot_pairs(keys->keys, p->n_rows, d, words, keys->first, view->pairs,
+                              folded_scale(variant), z, ahead);
         return true;
     }
     if (p->n_rows <= ATS_CPU_FEW / 2)

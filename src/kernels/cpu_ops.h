@@ -116,11 +116,12 @@ typedef struct ats_cpu_ops {
      * rows. */
     bool (*dot)(int64_t keys, int64_t rows, int64_t d, ats_dtype dtype, const void *k,
                 int64_t first, const float *q, float *z, const ats_cpu_ahead *ahead);
-    /* Pairs of the queries q [ATS_CPU_FEW, d], when all of them are bfloat16 numbers; packed [d /
-     * 2, ATS_CPU_FEW]. False: not for these. NULL: no products of pairs here. */
-    bool (*pack_pairs)(int64_t d, const float *q, uint32_t *packed);
-    /* z [keys, ATS_CPU_FEW] = scale k rows [first, ..) . q for bfloat16 k. */
-    void (*dot_pairs)(int64_t keys, int64_t d, const uint16_t *k, int64_t first,
+    /* Pairs of the queries q [ATS_CPU_FEW, d], when all of them are bfloat16 numbers; packed
+     * [ATS_CPU_FEW d / 2]. False: not for these. NULL: no products of pairs here. */
+    bool (*pack_pairs)(int64_t rows, int64_t d, const float *q, uint32_t *packed);
+    /* z [keys, ATS_CPU_FEW] = scale k rows [first, ..) . q for bfloat16 k and q packed for as many
+     * rows. */
+    void (*dot_pairs)(int64_t keys, int64_t rows, int64_t d, const uint16_t *k, int64_t first,
                       const uint32_t *packed, float scale, float *z, const ats_cpu_ahead *ahead);
     /* o [ATS_CPU_FEW, width] = sum p [keys, ATS_CPU_FEW] v rows [first, ..); likewise. */
     bool (*mix)(int64_t keys, int64_t rows, int64_t width, ats_dtype dtype, const void *v,

@@ -16,7 +16,7 @@ INLINE vf v_load_as(const ats_dtype dtype, const void *source, int64_t at)
 #endif
 }
 
-enum { LINE = 64 };
+enum { LINE = 64, COMMON = 128 /* the most common width of a head */ };
 
 /* Lines to ask for in each of `steps` steps. */
 INLINE int64_t lines_each(const ats_cpu_ahead *ahead, int64_t steps)
@@ -61,6 +61,24 @@ INLINE vf dot_keys(const int few, const ats_dtype dtype, int64_t d, const void *
     return v_sum_each(sum);
 }
 
+/* Lanes key few + row of VL / few keys as rows of ATS_CPU_FEW, 0 in the padding. */
+INLINE void spread(const int few, vf found, float *z)
+{
+#if VL < 8
+    for (int key = 0; key < VL / few; key++)
+        for (int r = 0; r < ATS_CPU_FEW; r++)
+            z[key * ATS_CPU_FEW + r] = r < few ? found[key * few + r] : 0.0f;
+#else
+#pragma GCC unroll 8
+    for (int t = 0; t < 8 / few; t++) {
+#define FROM(t, i) ((i) % 8 < few ? ((t) * (VL / 8) + (i) / 8) * few + (i) % 8 : VL)
+        const vi from = V_EACH(FROM, t);
+#undef FROM
+        v_store(z + t * VL, v_shuffle(found, v_set(0.0f), from));
+    }
+#endif
+}
+
 INLINE void dot_few(const int few, const ats_dtype dtype, int64_t keys, int64_t d, const void *k,
                     int64_t first, const float *q, float *z, const ats_cpu_ahead *ahead)
 {
@@ -70,13 +88,10 @@ INLINE void dot_few(const int few, const ats_dtype dtype, int64_t keys, int64_t 
         /* The last keys once more where they do not fill a vector; one by one where all are fewer.
          */
         const int64_t start = i + each <= keys ? i : keys >= each ? keys - each : i;
-        float found[VL];
         fetch(&next, lines);
         if (start + each <= keys) {
-            v_store(found, dot_keys(few, dtype, d, k, (first + start) * d, q));
-            for (int64_t key = 0; key < each; key++)
-                for (int r = 0; r < ATS_CPU_FEW; r++)
-                    z[(start + key) * ATS_CPU_FEW + r] = r < few ? found[key * few + r] : 0.0f;
+            spread(few, dot_keys(few, dtype, d, k, (first + start) * d, q),
+                   z + start * ATS_CPU_FEW);
             continue;
         }
         for (int64_t key = i; key < keys; key++)
@@ -125,9 +140,13 @@ static bool ops_dot(int64_t keys, int64_t rows, int64_t d, ats_dtype dtype, cons
 #ifdef V_DOT_PAIRS
 typedef uint64_t vq __attribute__((vector_size(4 * VL)));
 
-/* Lane 2 row + i of step t: dimensions 4 t + 2 i and the next one. */
-static bool ops_pack_pairs(int64_t d, const float *q, uint32_t *packed)
+/* Up to 4 rows whose vectors are whole lie one after the other, and each product is summed across
+ * a vector at the end; others have lane 2 row + i of step t: dimensions 4 t + 2 i and the next. */
+INLINE bool rows_apart(int64_t rows, int64_t d) { return rows <= 4 && d % (2 * VL) == 0; }
+
+static bool ops_pack_pairs(int64_t rows, int64_t d, const float *q, uint32_t *packed)
 {
+    const bool apart = rows_apart(rows, d);
     uint32_t rest = 0;
     if (d % 4 != 0) return false;
     for (int64_t j = 0; j < d; j += 2)
@@ -135,9 +154,65 @@ static bool ops_pack_pairs(int64_t d, const float *q, uint32_t *packed)
             uint32_t pair[2];
             memcpy(pair, q + row * d + j, sizeof pair);
             rest |= (pair[0] | pair[1]) & 0xffffu;
-            packed[j / 4 * VL + 2 * row + j / 2 % 2] = pair[0] >> 16 | (pair[1] & 0xffff0000u);
+            packed[apart ? (row * d + j) / 2 : j / 4 * VL + 2 * row + j / 2 % 2] =
+                pair[0] >> 16 | (pair[1] & 0xffff0000u);
         }
     return rest == 0;
+}
+
+INLINE vi i_load(const void *from)
+{
+    vi x;
+    memcpy(&x, from, sizeof x);
+    return x;
+}
+
+/* VL / few keys, as dot_keys. */
+INLINE vf dot_pairs_apart(const int few, int64_t d, const uint16_t *k, const uint32_t *packed,
+                          const char **next, int64_t lines)
+{
+    const uint16_t *query = (const uint16_t *)packed;
+    vf sum[VL];
+#pragma GCC unroll 16
+    for (int i = 0; i < VL; i++) sum[i] = v_set(0.0f);
+#pragma GCC unroll 16
+    for (int i = 0; i < VL / few; i++) {
+        fetch(next, lines);
+#pragma GCC unroll 4
+        for (int64_t j = 0; j < d; j += 2 * VL) {
+            const vi key = i_load(k + i * d + j);
+#pragma GCC unroll 4
+            for (int r = 0; r < few; r++)
+                sum[i * few + r] = V_DOT_PAIRS(sum[i * few + r], i_load(query + r * d + j), key);
+        }
+    }
+    return v_sum_each(sum);
+}
+
+INLINE void dot_apart(const int few, int64_t keys, int64_t d, const uint16_t *k,
+                      const uint32_t *packed, float scale, float *z, const ats_cpu_ahead *ahead)
+{
+    const int64_t each = VL / few, lines = lines_each(ahead, keys);
+    const char *next = ahead->from;
+    const uint16_t *query = (const uint16_t *)packed;
+    int64_t i = 0;
+    for (; i + each <= keys; i += each) {
+        spread(few, scale * dot_pairs_apart(few, d, k + i * d, packed, &next, lines),
+               z + i * ATS_CPU_FEW);
+    }
+    for (; i < keys; i++) {
+        fetch(&next, lines);
+        vf sum[VL];
+#pragma GCC unroll 16
+        for (int r = 0; r < VL; r++) sum[r] = v_set(0.0f);
+#pragma GCC unroll 4
+        for (int r = 0; r < few; r++)
+            for (int64_t j = 0; j < d; j += 2 * VL)
+                sum[r] = V_DOT_PAIRS(sum[r], i_load(query + r * d + j), i_load(k + i * d + j));
+        float found[VL];
+        v_store(found, scale * v_sum_each(sum));
+        memcpy(z + i * ATS_CPU_FEW, found, ATS_CPU_FEW * sizeof *z);
+    }
 }
 
 /* Up to 12 keys; those of two lie in one vector at the end. */
@@ -145,11 +220,9 @@ INLINE void dot_pairs_of(const int keys, int64_t d, const uint16_t *k, const uin
                          float scale, float *z)
 {
     vf sum[12];
-    vi even, odd;
-    for (int i = 0; i < VL; i++) {
-        even[i] = 2 * i;
-        odd[i] = 2 * i + 1;
-    }
+#define TWICE(more, i) (2 * (i) + (more))
+    const vi even = V_EACH(TWICE, 0), odd = V_EACH(TWICE, 1);
+#undef TWICE
 #pragma GCC unroll 12
     for (int i = 0; i < keys; i++) sum[i] = v_set(0.0f);
     for (int64_t j = 0; j < d; j += 4) {
@@ -173,7 +246,7 @@ INLINE void dot_pairs_of(const int keys, int64_t d, const uint16_t *k, const uin
                 scale * (v_shuffle(sum[i], sum[i + 1], even) + v_shuffle(sum[i], sum[i + 1], odd)));
 }
 
-static void ops_dot_pairs(int64_t keys, int64_t d, const uint16_t *k, int64_t first,
+static void ops_dot_pairs(int64_t keys, int64_t rows, int64_t d, const uint16_t *k, int64_t first,
                           const uint32_t *packed, float scale, float *z, const ats_cpu_ahead *ahead)
 {
     enum { MANY = 12, SOME = 4 };
@@ -181,6 +254,18 @@ static void ops_dot_pairs(int64_t keys, int64_t d, const uint16_t *k, int64_t fi
     const char *next = ahead->from;
     int64_t i = 0;
     k += first * d;
+    if (rows_apart(rows, d)) {
+        /* A width that the compiler knows: one vector after the other without a loop. */
+#define APART(few, d) dot_apart(few, keys, d, k, packed, scale, z, ahead)
+        if (rows == 1)
+            d == COMMON ? APART(1, COMMON) : APART(1, d);
+        else if (rows == 2)
+            d == COMMON ? APART(2, COMMON) : APART(2, d);
+        else
+            d == COMMON ? APART(4, COMMON) : APART(4, d);
+#undef APART
+        return;
+    }
     for (; i + MANY <= keys; i += MANY) {
         fetch(&next, lines);
         dot_pairs_of(MANY, d, k + i * d, packed, scale, z + i * ATS_CPU_FEW);
@@ -260,6 +345,7 @@ INLINE void squares_of(const ats_dtype dtype, int64_t keys, int64_t width, const
 #endif
     for (int64_t i = 0; i < keys; i += VL) {
         vf sum[VL];
+#pragma GCC unroll 16
         for (int r = 0; r < VL; r++) {
             sum[r] = v_set(0.0f);
             if (i + r >= keys) continue;
@@ -285,8 +371,11 @@ INLINE void squares_of(const ats_dtype dtype, int64_t keys, int64_t width, const
 static void ops_norms(int64_t keys, int64_t width, ats_dtype dtype, const void *rows, int64_t first,
                       float *norm, float *log_norm)
 {
-#define CALL(few, type) squares_of(type, keys, width, rows, first, norm)
-    BY_TYPE(CALL, 1);
+#define CALL(width, type) squares_of(type, keys, width, rows, first, norm)
+    if (width == COMMON)
+        BY_TYPE(CALL, COMMON);
+    else
+        BY_TYPE(CALL, width);
 #undef CALL
     int64_t i = 0;
     for (; i + VL <= keys; i += VL) {

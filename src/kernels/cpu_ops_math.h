@@ -58,18 +58,26 @@ INLINE vf v_shuffle(vf a, vf b, vi from)
 #define v_shuffle __builtin_shuffle
 #endif
 
+/* A vector of f(arg, lane): in one piece, so that the compiler sees a constant. */
+#define V_FOUR(f, arg, i) f(arg, i), f(arg, (i) + 1), f(arg, (i) + 2), f(arg, (i) + 3)
+#define V_EIGHT(f, arg, i) V_FOUR(f, arg, i), V_FOUR(f, arg, (i) + 4)
+#if VL == 16
+#define V_EACH(f, arg) ((vi){V_EIGHT(f, arg, 0), V_EIGHT(f, arg, 8)})
+#elif VL == 8
+#define V_EACH(f, arg) ((vi){V_EIGHT(f, arg, 0)})
+#else
+#define V_EACH(f, arg) ((vi){V_FOUR(f, arg, 0)})
+#endif
+
 /* Lanes in groups of 2 stride: sums of the group's halves, of a in the lower half and of b in the
  * upper one. */
+#define FOLD_LOW(stride, i)                                                                        \
+    (((i) % (2 * (stride)) < (stride) ? 0 : VL) + (i) / (2 * (stride)) * 2 * (stride) +            \
+     (i) % (stride))
+#define FOLD_HIGH(stride, i) (FOLD_LOW(stride, i) + (stride))
 INLINE vf v_fold(const int stride, vf a, vf b)
 {
-    vi low, high;
-#pragma GCC unroll 16
-    for (int i = 0; i < VL; i++) {
-        const int group = i / (2 * stride) * 2 * stride, within = i % stride;
-        const int from = (i % (2 * stride) < stride ? 0 : VL) + group + within;
-        low[i] = from;
-        high[i] = from + stride;
-    }
+    const vi low = V_EACH(FOLD_LOW, stride), high = V_EACH(FOLD_HIGH, stride);
     return v_shuffle(a, b, low) + v_shuffle(a, b, high);
 }
 

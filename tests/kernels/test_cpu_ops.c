@@ -154,25 +154,27 @@ static void pairs_are_exact(void **state)
     for (int l = 0; l < N_LEVELS; l++) {
         const ats_cpu_ops *ops = level(l);
         if (ops == NULL || ops->pack_pairs == NULL) continue;
-        for (int i = 0; i < 4 * 6; i++) {
-            const int64_t d = WIDTHS[i % 4], keys = (int64_t[]){1, 3, 4, 13, 31, 256}[i / 4];
-            const int64_t first = 3;
+        for (int i = 0; i < 4 * 6 * 8; i++) {
+            const int64_t d = WIDTHS[i % 4], keys = (int64_t[]){1, 3, 4, 13, 31, 256}[i / 4 % 6];
+            const int64_t first = 3, rows = 1 + i / 24;
+            float q[ATS_CPU_FEW * 128] = {0};
+            memcpy(q, b, (size_t)(rows * d) * sizeof *q);
             const ats_cpu_ahead ahead = {(const char *)a, i % 2 == 0 ? (int64_t)sizeof a : 0};
-            assert_true(ops->pack_pairs(d, b, packed));
+            assert_true(ops->pack_pairs(rows, d, q, packed));
             memset(c, 0xff, sizeof c);
-            ops->dot_pairs(keys, d, words, first, packed, 0.5f, c, &ahead);
+            ops->dot_pairs(keys, rows, d, words, first, packed, 0.5f, c, &ahead);
             for (int64_t key = 0; key < keys; key++)
                 for (int64_t r = 0; r < ATS_CPU_FEW; r++) {
                     double sum = 0;
                     for (int64_t j = 0; j < d; j++)
-                        sum += (double)a[(first + key) * d + j] * (double)b[r * d + j];
+                        sum += (double)a[(first + key) * d + j] * (double)q[r * d + j];
                     assert_true((double)c[key * ATS_CPU_FEW + r] == 0.5 * sum);
                 }
             assert_true(isnan(c[keys * ATS_CPU_FEW]));
         }
-        assert_false(ops->pack_pairs(6, b, packed));
+        assert_false(ops->pack_pairs(8, 6, b, packed));
         b[7] += 0x1p-8f;
-        assert_false(ops->pack_pairs(4, b, packed));
+        assert_false(ops->pack_pairs(8, 4, b, packed));
         b[7] -= 0x1p-8f;
     }
 }
@@ -221,16 +223,14 @@ static void exponentials_are_double(void **state)
     }
 }
 
-/* Places, counts and norms, by plain loops. */
+/* Places and counts, by plain loops. */
 static void scans_find_everything(void **state)
 {
     (void)state;
     enum { KEYS = 37, LANES = 32 };
     static uint16_t hits[2][KEYS * LANES];
-    float bound[LANES], low[LANES], limit[LANES], count[LANES] = {0}, norm[KEYS], log_norm[KEYS];
-    static uint16_t words[KEYS * LANES];
+    float bound[LANES], low[LANES], limit[LANES], count[LANES] = {0};
     fill(6, a, KEYS * LANES, 9);
-    ats_narrow(ATS_BF16, a, KEYS * LANES, words, 0);
     fill(7, b, KEYS, 2);
     for (int j = 0; j < LANES; j++) {
         limit[j] = (float)(j % 11) - 3;
@@ -266,15 +266,34 @@ static void scans_find_everything(void **state)
                 }
             }
         }
-        for (int type = 0; type < 2; type++) { /* small integers: the same as words */
-            if (type == 0) ops->norms(KEYS, LANES, ATS_F32, a, 0, norm, log_norm);
-            if (type == 1) ops->norms(KEYS, LANES, ATS_BF16, words, 0, norm, log_norm);
-            for (int i = 0; i < KEYS; i++) {
+    }
+}
+
+/* Whole pairs of vectors, others, and the width of most heads; small integers: the same as words.
+ */
+static void norms_are_found(void **state)
+{
+    (void)state;
+    enum { KEYS = 37, FIRST = 2, WIDEST = 128 };
+    static const int64_t WIDTHS[] = {16, 32, 48, 64, WIDEST};
+    static uint16_t words[2][(FIRST + KEYS) * WIDEST];
+    static const ats_dtype TYPES[] = {ATS_F32, ATS_BF16, ATS_F16};
+    float norm[KEYS], log_norm[KEYS];
+    fill(6, a, (FIRST + KEYS) * WIDEST, 9);
+    for (int t = 1; t < 3; t++) ats_narrow(TYPES[t], a, (FIRST + KEYS) * WIDEST, words[t - 1], 0);
+    for (int l = 0; l < N_LEVELS; l++) {
+        const ats_cpu_ops *ops = level(l);
+        for (int i = 0; ops != NULL && i < 3 * 5; i++) {
+            const int64_t width = WIDTHS[i / 3];
+            const void *rows = i % 3 == 0 ? (const void *)a : words[i % 3 - 1];
+            ops->norms(KEYS, width, TYPES[i % 3], rows, FIRST, norm, log_norm);
+            for (int64_t key = 0; key < KEYS; key++) {
                 double sum = 0;
-                for (int j = 0; j < LANES; j++)
-                    sum += (double)a[i * LANES + j] * (double)a[i * LANES + j];
-                assert_true(fabs((double)norm[i] - sqrt(sum)) <= 0x1p-22 * sqrt(sum));
-                assert_true(fabs((double)log_norm[i] - 0.5 * log(sum)) <= 0x1p-21 * fabs(log(sum)));
+                for (int64_t j = (FIRST + key) * width; j < (FIRST + key + 1) * width; j++)
+                    sum += (double)a[j] * (double)a[j];
+                assert_true(fabs((double)norm[key] - sqrt(sum)) <= 0x1p-22 * sqrt(sum));
+                assert_true(fabs((double)log_norm[key] - 0.5 * log(sum)) <=
+                            0x1p-21 * fabs(log(sum)));
             }
         }
     }
@@ -291,6 +310,7 @@ int main(void)
         cmocka_unit_test(words_widen_exactly),
         cmocka_unit_test(exponentials_are_double),
         cmocka_unit_test(scans_find_everything),
+        cmocka_unit_test(norms_are_found),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
