@@ -69,7 +69,7 @@ INLINE void spread(const int few, vf found, float *z)
         for (int r = 0; r < ATS_CPU_FEW; r++)
             z[key * ATS_CPU_FEW + r] = r < few ? found[key * few + r] : 0.0f;
 #else
-#pragma GCC unroll 8
+    UNROLL(8)
     for (int t = 0; t < 8 / few; t++) {
 #define FROM(t, i) ((i) % 8 < few ? ((t) * (VL / 8) + (i) / 8) * few + (i) % 8 : VL)
         const vi from = V_EACH(FROM, t);
@@ -175,7 +175,7 @@ INLINE vf dot_pairs_apart(const int few, int64_t d, const uint16_t *k, const uin
     vf sum[VL];
 #pragma GCC unroll 16
     for (int i = 0; i < VL; i++) sum[i] = v_set(0.0f);
-#pragma GCC unroll 16
+    UNROLL(16)
     for (int i = 0; i < VL / few; i++) {
         fetch(next, lines);
 #pragma GCC unroll 4

@@ -5,6 +5,14 @@ typedef float vf __attribute__((vector_size(4 * VL)));
 typedef int32_t vi __attribute__((vector_size(4 * VL)));
 
 #define INLINE static inline __attribute__((always_inline))
+/* Of a loop whose count is a constant after inlining. With sanitizers gcc has taken such a loop
+ * apart before it reads the annotation, and warns. */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+#define UNROLL(times)
+#else
+#define UNROLL(times) _Pragma(UNROLL_TEXT(GCC unroll times))
+#define UNROLL_TEXT(text) #text
+#endif
 
 INLINE vf v_load(const float *p)
 {
