@@ -117,9 +117,10 @@ tsan() {
 valgrind_step() {
     command -v valgrind >/dev/null || { skip valgrind "there is no valgrind: apt-get install valgrind"; return; }
     build "$out/debug" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_C_FLAGS_DEBUG="-O1 -g"
+    # Possibly lost: the storage of threads that still wait when the program ends.
     # a told OMP_WAIT_POLICY keeps the program from starting itself again, which valgrind cannot follow
     OMP_WAIT_POLICY=passive commands valgrind -q --error-exitcode=9 --leak-check=full \
-        --errors-for-leak-kinds=definite "$out/debug/attnstress" ||
+        --show-leak-kinds=definite --errors-for-leak-kinds=definite "$out/debug/attnstress" ||
         { echo "valgrind: a command failed, see $out/valgrind.out" >&2; status=1; }
     cp "$out/commands.log" "$out/valgrind.out"
     { grep -E '^==[0-9]+== +(by|at) .*\([a-z0-9_]+\.c:[0-9]+\)' "$out/valgrind.out" || true; } |
