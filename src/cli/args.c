@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "base/nearest.h"
 #include "cli/command.h"
+#include "report/compare.h" /* ats_finding_kind */
 
 static const ats_option common[] = {
     {"help", 'h', ATS_OPT_FLAG, NULL, "-h: this command in short; --help: with examples", false},
@@ -269,4 +270,12 @@ ats_code ats_args_real(const ats_args *args, const char *name, double fallback, 
         return ats_fail(err, ATS_E_USAGE, "--%s %s: must be from %g to %g", name, text, min, max);
     *out = value;
     return ATS_OK;
+}
+
+void ats_args_allow(const ats_args *args, const char *const **allow, int64_t *count)
+{
+    static const char *const names[ATS_N_FINDING_KINDS] = {"allow-missing", "allow-extra",
+                                                           "allow-undefined"};
+    for (int k = 0; k < ATS_N_FINDING_KINDS; k++)
+        count[k] = ats_args_list(args, names[k], &allow[k]);
 }

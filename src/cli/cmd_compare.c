@@ -94,12 +94,10 @@ out:
 
 static ats_code read_options(const ats_args *args, ats_compare_options *out, ats_err *err)
 {
-    static const char *const allow[] = {"allow-missing", "allow-extra", "allow-undefined"};
     int64_t seed = 0;
     ats_code rc = ATS_OK;
     *out = (ats_compare_options){.base = args->operands[0], .candidate = args->operands[1]};
-    for (int k = 0; k < ATS_N_FINDING_KINDS; k++)
-        out->n_allow[k] = ats_args_list(args, allow[k], &out->allow[k]);
+    ats_args_allow(args, out->allow, out->n_allow);
     ATS_TRY(ats_args_real(args, "alpha", 0.05, 1e-6, 0.5, &out->alpha, err));
     ATS_TRY(ats_args_int(args, "resamples", 10000, 100, 10000000, &out->resamples, err));
     ATS_TRY(ats_args_int(args, "seed", 0, 1, INT64_MAX, &seed, err));

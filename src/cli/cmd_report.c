@@ -27,15 +27,13 @@ static void default_path(const char *result, char *path, size_t size)
 static ats_code run(const ats_args *args, ats_err *err)
 {
     ats_arena arena = {.blocks = NULL};
-    static const char *const allow[] = {"allow-missing", "allow-extra", "allow-undefined"};
     ats_page_request request = {.result = args->operands[0],
                                 .against = ats_args_value(args, "against"),
                                 .capture = ats_args_value(args, "capture")};
     const char *text = NULL;
     char path[4096];
     ats_code rc;
-    for (int k = 0; k < ATS_N_FINDING_KINDS; k++)
-        request.n_allow[k] = ats_args_list(args, allow[k], &request.allow[k]);
+    ats_args_allow(args, request.allow, request.n_allow);
     default_path(request.result, path, sizeof path);
     if (ats_args_value(args, "out") != NULL)
         snprintf(path, sizeof path, "%s", ats_args_value(args, "out"));

@@ -64,6 +64,8 @@ extern const ats_command ats_cmd_run, ats_cmd_plan, ats_cmd_inspect, ats_cmd_doc
 bool ats_args_flag(const ats_args *args, const char *name);
 const char *ats_args_value(const ats_args *args, const char *name); /* NULL: not given */
 int64_t ats_args_list(const ats_args *args, const char *name, const char *const **items);
+/* --allow-missing, --allow-extra and --allow-undefined: patterns by ats_finding_kind. */
+void ats_args_allow(const ats_args *args, const char *const **allow, int64_t *count);
 /* Whole-string numbers in the C locale; `fallback` when not given; refused outside [min, max]. */
 ATS_MUST_CHECK ats_code ats_args_int(const ats_args *args, const char *name, int64_t fallback,
                                      int64_t min, int64_t max, int64_t *out, ats_err *err);

@@ -66,7 +66,7 @@ static ats_code make_gates(ats_arena *arena, const ats_suite *suite, bool in_fil
     options->n_gates = options->n_absolute = 0;
     for (int64_t g = 0; g < suite->n_gates && rc == ATS_OK; g++) {
         const ats_gate *gate = &suite->gates[g];
-        if (isnan(gate->max_drop) && isnan(gate->max_rise) && isnan(gate->equivalence))
+        if (!ats_gate_compares(gate))
             options->n_absolute++;
         else
             rc = make_gate(arena, suite, gate, in_file, &gates[options->n_gates++], err);

@@ -8,11 +8,8 @@ const char *ats_better_name(ats_better better)
     return names[better];
 }
 
-ats_better ats_metric_better(const char *variable, const char *span, const char *target)
+ats_better ats_metric_better(const ats_metric *metric, const char *span, const char *target)
 {
-    const bool base = strncmp(variable, "base_", 5) == 0;
-    const ats_metric *metric = ats_metric_find(base ? variable + 5 : variable);
-    if (metric == NULL) return ATS_BETTER_NEITHER;
     if (metric->shape != ATS_SHAPE_SPAN || metric->better == ATS_BETTER_NEITHER)
         return metric->better;
     if (span != NULL && target != NULL && strcmp(span, target) == 0) return metric->better;

@@ -77,9 +77,9 @@ typedef struct ats_metric {
 const ats_metric *const *ats_metrics(int64_t *count);
 const ats_metric *ats_metric_find(const char *name); /* NULL: none */
 const char *ats_better_name(ats_better better);      /* "more", "less", "neither" */
-/* Of a variable of a result ("base_" is allowed) on one span (NULL: it has none): the metric's word
- * on the target, less on `inserted`, neither on other spans. */
-ats_better ats_metric_better(const char *variable, const char *span, const char *target);
+/* On one span (NULL: it has none): the metric's word on the target, less on `inserted`, neither on
+ * other spans. */
+ats_better ats_metric_better(const ats_metric *metric, const char *span, const char *target);
 /* docs/metrics.md as text in the arena, written from the table. */
 ATS_MUST_CHECK ats_code ats_metrics_markdown(ats_arena *arena, const char **out, ats_err *err);
 

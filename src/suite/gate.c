@@ -6,6 +6,11 @@
 #include "metrics/metric.h"
 #include "suite/draft.h"
 
+bool ats_gate_compares(const ats_gate *gate)
+{
+    return !isnan(gate->max_drop) || !isnan(gate->max_rise) || !isnan(gate->equivalence);
+}
+
 static bool read_one(ats_reader *reader, const ats_node *node, ats_gate_draft *out)
 {
     ats_gate *gate = &out->gate;
@@ -25,8 +30,7 @@ static bool read_one(ats_reader *reader, const ats_node *node, ats_gate_draft *o
     if (strcmp(out->reduce, "median") == 0) gate->reduce = ATS_REDUCE_MEDIAN;
     if (strcmp(out->reduce, "min") == 0) gate->reduce = ATS_REDUCE_MIN;
     if (strcmp(out->reduce, "max") == 0) gate->reduce = ATS_REDUCE_MAX;
-    if (isnan(gate->min) && isnan(gate->max) && isnan(gate->max_drop) && isnan(gate->max_rise) &&
-        isnan(gate->equivalence))
+    if (isnan(gate->min) && isnan(gate->max) && !ats_gate_compares(gate))
         ats_issue_at(reader->issues, node, "E-gate",
                      "gate '%.60s' demands nothing; give min, max, max_drop, max_rise or "
                      "equivalence",
@@ -192,10 +196,11 @@ bool ats_suite_keeps(const ats_suite *suite, const ats_metric *metric)
 
 /* Which way is better, and a gate whose only limit is on the way to the better, which every loss
  * would pass. */
-static void settle_better(ats_reader *reader, const ats_draft *draft, ats_gate_draft *gate_draft)
+static void settle_better(ats_reader *reader, const ats_draft *draft, const ats_metric *metric,
+                          ats_gate_draft *gate_draft)
 {
     ats_gate *gate = &gate_draft->gate;
-    gate->better = ats_metric_better(gate->metric, gate->span, draft->suite.target);
+    gate->better = ats_metric_better(metric, gate->span, draft->suite.target);
     for (int b = ATS_BETTER_NEITHER; b <= ATS_BETTER_LESS && gate_draft->better != NULL; b++)
         if (strcmp(gate_draft->better, ats_better_name((ats_better)b)) == 0)
             gate->better = (ats_better)b;
@@ -236,7 +241,7 @@ ats_code ats_gates_check(ats_reader *reader, ats_draft *draft, bool expanded)
         } else {
             check_axes(reader, gate, metric);
             check_kept(reader, draft, gate, metric);
-            settle_better(reader, draft, gate);
+            settle_better(reader, draft, metric, gate);
         }
         if (!expanded || gate->where.node == NULL) continue;
         if (ats_filter_check(reader, draft, &gate->where, NULL, "where"))

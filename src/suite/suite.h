@@ -128,5 +128,7 @@ bool ats_suite_keeps(const ats_suite *suite, const ats_metric *metric);
 
 /* Does a case pass a gate's filter? */
 bool ats_gate_matches(const ats_suite *suite, const ats_gate *gate, const ats_variant *variant);
+/* Whether it has something for `compare`: max_drop, max_rise or equivalence. */
+bool ats_gate_compares(const ats_gate *gate);
 
 #endif
