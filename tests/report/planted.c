@@ -1,11 +1,33 @@
 #include "report/planted.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 const char *const planted_variants[PLANTED_VARIANTS] = {"near/1", "near/4", "near/4!", "far"};
 static const char *const spans[] = {"gold", "sink", "recent", "rest", "inserted"};
+
+char planted_folder[] = "planted-XXXXXX";
+char planted_base[64], planted_cand[64];
+
+int planted_make_folder(void **state)
+{
+    (void)state;
+    if (mkdtemp(planted_folder) == NULL) return 1;
+    snprintf(planted_base, sizeof planted_base, "%s/base.h5", planted_folder);
+    snprintf(planted_cand, sizeof planted_cand, "%s/cand.h5", planted_folder);
+    return 0;
+}
+
+int planted_remove_folder(void **state)
+{
+    (void)state;
+    unlink(planted_base);
+    unlink(planted_cand);
+    return rmdir(planted_folder);
+}
 
 double planted_noise(int64_t a, int64_t b, int64_t c, int64_t d)
 {
@@ -21,6 +43,12 @@ static double standard_value(const planted *p, int64_t sample, int64_t variant, 
 {
     return -0.5 - 0.1 * (double)variant + 0.2 * planted_noise(sample, variant, layer, head) +
            0.05 * (double)probe + p->shift;
+}
+
+double planted_one_head(const planted *p, int64_t s, int64_t v, int64_t l, int64_t h, int64_t probe)
+{
+    (void)probe;
+    return -1 + 0.01 * planted_noise(s, v, l, h + 7) + (l == 1 && h == 1 ? p->shift : 0);
 }
 
 planted planted_standard(void)

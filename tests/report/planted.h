@@ -31,6 +31,14 @@ typedef struct planted {
 planted planted_standard(void);
 /* A number in (-1, 1) that belongs to a place. */
 double planted_noise(int64_t a, int64_t b, int64_t c, int64_t d);
+/* A `value`: noise around -1 that differs by layer and head, and `shift` at layer 9, head 1 alone:
+ * the mean over 2 x 3 heads moves by a sixth of it. */
+double planted_one_head(const planted *p, int64_t sample, int64_t variant, int64_t layer,
+                        int64_t head, int64_t probe);
+/* Where a group of tests puts its two results: set-up and tear-down of a cmocka group. */
+extern char planted_folder[], planted_base[64], planted_cand[64];
+int planted_make_folder(void **state);
+int planted_remove_folder(void **state);
 ats_code planted_write(const char *path, const planted *p, ats_err *err);
 
 #endif

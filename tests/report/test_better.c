@@ -1,53 +1,24 @@
 /* compare on a planted change in one head, for gates on metrics of each direction. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "report/compare.h"
 #include "report/planted.h"
 #include "support/check.h"
 
-static char folder[] = "better-XXXXXX";
-static char base_path[64], cand_path[64];
 static ats_err err;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    if (mkdtemp(folder) == NULL) return 1;
-    snprintf(base_path, sizeof base_path, "%s/base.h5", folder);
-    snprintf(cand_path, sizeof cand_path, "%s/cand.h5", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(base_path);
-    unlink(cand_path);
-    return rmdir(folder);
-}
-
-/* shift at layer 9, head 1 alone: the mean over 2 x 3 heads moves by a sixth of it. */
-static double one_head(const planted *p, int64_t s, int64_t v, int64_t l, int64_t h, int64_t probe)
-{
-    (void)probe;
-    return -1 + 0.01 * planted_noise(s, v, l, h + 7) + (l == 1 && h == 1 ? p->shift : 0);
-}
 
 /* Both results compared by these gates; the head's log mass shift moved by so much, tv by minus
  * that. Alpha is wide because Holm has many gates and eight clusters. */
 static ats_comparison *compare(const ats_compare_gate *gates, int64_t n, double shift, bool exact)
 {
     planted base = planted_standard(), cand = base;
-    base.value = cand.value = one_head;
+    base.value = cand.value = planted_one_head;
     cand.shift = shift;
     if (!exact) cand.capture_hash = "bb";
-    assert_ok(planted_write(base_path, &base, &err), &err);
-    assert_ok(planted_write(cand_path, &cand, &err), &err);
-    const ats_compare_options options = {.base = base_path,
-                                         .candidate = cand_path,
+    assert_ok(planted_write(planted_base, &base, &err), &err);
+    assert_ok(planted_write(planted_cand, &cand, &err), &err);
+    const ats_compare_options options = {.base = planted_base,
+                                         .candidate = planted_cand,
                                          .n_gates = n,
                                          .gates = gates,
                                          .alpha = 0.2,
@@ -148,5 +119,5 @@ int main(void)
         cmocka_unit_test(a_change_in_one_head_is_called_by_its_direction),
         cmocka_unit_test(a_sentence_says_which_way),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, planted_make_folder, planted_remove_folder);
 }

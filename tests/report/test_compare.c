@@ -1,7 +1,5 @@
 /* compare on results with planted differences: pairing, claims, findings, refusals, exact mode. */
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -9,26 +7,7 @@
 #include "report/planted.h"
 #include "support/check.h"
 
-static char folder[] = "compare-XXXXXX";
-static char base_path[64], cand_path[64];
 static ats_err err;
-
-static int make_folder(void **state)
-{
-    (void)state;
-    if (mkdtemp(folder) == NULL) return 1;
-    snprintf(base_path, sizeof base_path, "%s/base.h5", folder);
-    snprintf(cand_path, sizeof cand_path, "%s/cand.h5", folder);
-    return 0;
-}
-
-static int remove_folder(void **state)
-{
-    (void)state;
-    unlink(base_path);
-    unlink(cand_path);
-    return rmdir(folder);
-}
 
 static ats_compare_gate gate_of(const char *metric, const char *span)
 {
@@ -46,21 +25,14 @@ static ats_compare_gate gate_of(const char *metric, const char *span)
 static ats_code compare(const planted *base, const planted *cand, const ats_compare_options *how,
                         ats_comparison **out)
 {
-    assert_ok(planted_write(base_path, base, &err), &err);
-    assert_ok(planted_write(cand_path, cand, &err), &err);
+    assert_ok(planted_write(planted_base, base, &err), &err);
+    assert_ok(planted_write(planted_cand, cand, &err), &err);
     ats_compare_options options = *how;
-    options.base = base_path;
-    options.candidate = cand_path;
+    options.base = planted_base;
+    options.candidate = planted_cand;
     options.resamples = 2000;
     *out = NULL;
     return ats_compare(&options, out, &err);
-}
-
-/* A drop of 0.6 at layer 9, head 1 in every case, on top of noise that differs by side. */
-static double with_drop(const planted *p, int64_t s, int64_t v, int64_t l, int64_t h, int64_t probe)
-{
-    (void)probe;
-    return -1 + 0.01 * planted_noise(s, v, l, h + 7) + (l == 1 && h == 1 ? p->shift : 0);
 }
 
 static void a_planted_drop_is_found(void **state)
@@ -70,7 +42,7 @@ static void a_planted_drop_is_found(void **state)
     ats_compare_gate gate = gate_of("log_mass_shift", "gold");
     const ats_compare_options how = {.n_gates = 1, .gates = &gate};
     ats_comparison *c;
-    base.value = cand.value = with_drop;
+    base.value = cand.value = planted_one_head;
     cand.shift = -0.6;
     cand.capture_hash = "bb";
     gate.max_drop = 0.09; /* the gate's mean over 6 cells falls by 0.1 */
@@ -91,7 +63,7 @@ static void a_planted_drop_is_found(void **state)
         assert_int_equal(c->heads[c->worst[i].h], 1);
         assert_near(c->worst[i].numbers.difference, -0.6, 1e-6);
         assert_true(c->worst[i].q <= 0.05);
-        assert_says(c->worst[i].explain, "attnstress explain", cand_path, "--layer 9 --head 1");
+        assert_says(c->worst[i].explain, "attnstress explain", planted_cand, "--layer 9 --head 1");
     }
     for (int64_t i = 3; i < c->n_worst; i++) assert_true(c->worst[i].numbers.difference > -1e-6);
     ats_comparison_free(c);
@@ -428,18 +400,18 @@ static void damaged_files_are_refused(void **state)
 {
     (void)state;
     planted base = planted_standard();
-    const ats_compare_options how = {.base = base_path, .candidate = cand_path};
+    const ats_compare_options how = {.base = planted_base, .candidate = planted_cand};
     ats_comparison *c = NULL;
-    assert_ok(planted_write(base_path, &base, &err), &err);
-    assert_ok(planted_write(cand_path, &base, &err), &err);
+    assert_ok(planted_write(planted_base, &base, &err), &err);
+    assert_ok(planted_write(planted_cand, &base, &err), &err);
     for (int step = 0; step < 8; step++) {
-        assert_int_equal(truncate(cand_path, 40000 >> (2 * step)), 0);
+        assert_int_equal(truncate(planted_cand, 40000 >> (2 * step)), 0);
         assert_int_not_equal(ats_compare(&how, &c, &err), ATS_OK);
-        assert_says(err.text, cand_path);
+        assert_says(err.text, planted_cand);
     }
-    unlink(cand_path);
+    unlink(planted_cand);
     assert_int_not_equal(ats_compare(&how, &c, &err), ATS_OK);
-    assert_says(err.text, "candidate", cand_path);
+    assert_says(err.text, "candidate", planted_cand);
 }
 
 int main(void)
@@ -457,5 +429,5 @@ int main(void)
         cmocka_unit_test(dose_curves_move),
         cmocka_unit_test(damaged_files_are_refused),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, planted_make_folder, planted_remove_folder);
 }

@@ -11,27 +11,20 @@
 #include "report/planted.h"
 #include "support/check.h"
 
-static char folder[] = "cases-XXXXXX";
-static char base_path[64], cand_path[64], xml_path[64];
+static char xml_path[64];
 static ats_err err;
 
 static int make_folder(void **state)
 {
-    (void)state;
-    if (mkdtemp(folder) == NULL) return 1;
-    snprintf(base_path, sizeof base_path, "%s/base.h5", folder);
-    snprintf(cand_path, sizeof cand_path, "%s/cand.h5", folder);
-    snprintf(xml_path, sizeof xml_path, "%s/junit.xml", folder);
-    return 0;
+    const int failed = planted_make_folder(state);
+    snprintf(xml_path, sizeof xml_path, "%s/junit.xml", planted_folder);
+    return failed;
 }
 
 static int remove_folder(void **state)
 {
-    (void)state;
-    unlink(base_path);
-    unlink(cand_path);
     unlink(xml_path);
-    return rmdir(folder);
+    return planted_remove_folder(state);
 }
 
 /* One layer, head and probe: a case is a sample's number. */
@@ -72,10 +65,10 @@ static ats_code compare(const planted *base, const planted *cand, const ats_comp
 {
     planted other = *cand;
     other.capture_hash = "bb";
-    assert_ok(planted_write(base_path, base, &err), &err);
-    assert_ok(planted_write(cand_path, &other, &err), &err);
+    assert_ok(planted_write(planted_base, base, &err), &err);
+    assert_ok(planted_write(planted_cand, &other, &err), &err);
     const ats_compare_options options = {
-        .base = base_path, .candidate = cand_path, .n_gates = 1, .gates = gate};
+        .base = planted_base, .candidate = planted_cand, .n_gates = 1, .gates = gate};
     *out = NULL;
     return ats_compare(&options, out, &err);
 }
@@ -205,10 +198,10 @@ static void rc25_b_hostile_texts_stay_readable(void **state)
     planted base = results(3, ids, a), cand = results(3, ids, b);
     cand.capture_hash = "bb";
     base.suite_name = cand.suite_name = "suite " HOSTILE;
-    assert_ok(planted_write(base_path, &base, &err), &err);
-    assert_ok(planted_write(cand_path, &cand, &err), &err);
+    assert_ok(planted_write(planted_base, &base, &err), &err);
+    assert_ok(planted_write(planted_cand, &cand, &err), &err);
     const ats_compare_options options = {
-        .base = base_path, .candidate = cand_path, .n_gates = 2, .gates = gates};
+        .base = planted_base, .candidate = planted_cand, .n_gates = 2, .gates = gates};
     ats_comparison *c = NULL;
     const char *text = NULL;
     assert_ok(ats_compare(&options, &c, &err), &err);
@@ -236,10 +229,10 @@ static void rc25_c_names_are_unique(void **state)
     ats_compare_gate gates[2] = {tolerance(0.01), tolerance(0.02)};
     planted other = both;
     other.capture_hash = "bb";
-    assert_ok(planted_write(base_path, &both, &err), &err);
-    assert_ok(planted_write(cand_path, &other, &err), &err);
+    assert_ok(planted_write(planted_base, &both, &err), &err);
+    assert_ok(planted_write(planted_cand, &other, &err), &err);
     const ats_compare_options options = {
-        .base = base_path, .candidate = cand_path, .n_gates = 2, .gates = gates};
+        .base = planted_base, .candidate = planted_cand, .n_gates = 2, .gates = gates};
     ats_comparison *c = NULL;
     const char *text = NULL;
     assert_ok(ats_compare(&options, &c, &err), &err);
