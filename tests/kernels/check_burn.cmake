@@ -1,0 +1,21 @@
+# The multiply-add peak is that of all its chains: none is known to the compiler beforehand.
+execute_process(COMMAND ${OBJDUMP} -d --disassemble=ops_burn ${LIBRARY} OUTPUT_VARIABLE text
+  ERROR_QUIET RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "objdump cannot read ${LIBRARY}")
+endif()
+string(REGEX REPLACE "[][;]" "" text "${text}")
+string(REPLACE "<ops_burn>:" ";" functions "${text}")
+list(POP_FRONT functions)
+set(seen 0)
+foreach(function IN LISTS functions)
+  string(REGEX MATCHALL "vfm(add|sub)[^\n]*%[yz]mm" found "${function}")
+  list(LENGTH found count)
+  if(count GREATER 1) # a loop that was not unrolled has one
+    math(EXPR seen "${seen} + 1")
+    if(count LESS CHAINS)
+      message(FATAL_ERROR "a peak of ${CHAINS} chains has ${count} multiply-adds")
+    endif()
+  endif()
+endforeach()
+message(STATUS "${seen} loops seen")
