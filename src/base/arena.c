@@ -6,6 +6,13 @@
 #include <sys/mman.h>
 
 #if defined(__SANITIZE_ADDRESS__)
+#define ATS_ASAN 1
+#elif defined(__has_feature) /* clang's way of saying it */
+#if __has_feature(address_sanitizer)
+#define ATS_ASAN 1
+#endif
+#endif
+#ifdef ATS_ASAN
 #include <sanitizer/asan_interface.h>
 #define POISON(p, n) ASAN_POISON_MEMORY_REGION(p, n)
 #define UNPOISON(p, n) ASAN_UNPOISON_MEMORY_REGION(p, n)

@@ -10,8 +10,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* The bytes as a file of this process: a path that opens it, until the next call. */
+/* The bytes as a file in memory (/dev/shm): a path that opens it, until the next call. */
 const char *ats_fuzz_file(const uint8_t *data, size_t size);
+/* Says why an input was refused, where ATS_FUZZ_VERBOSE is set. An input of the corpus whose name
+ * begins with "valid" must not be: the replay then fails. */
+void ats_fuzz_refused(const char *why);
+/* Refusals so far. */
+int64_t ats_fuzz_refusals(void);
 /* A NUL-terminated copy; free() it. */
 char *ats_fuzz_text(const uint8_t *data, size_t size);
 

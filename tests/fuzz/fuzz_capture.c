@@ -11,6 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *path = ats_fuzz_file(data, size);
     if (ats_capture_open(path, &capture, &err) != ATS_OK) {
         if (err.text[0] == '\0') abort();
+        ats_fuzz_refused(err.text);
         return 0;
     }
     for (int64_t s = 0; s < capture->n_samples && s < 4; s++)

@@ -13,6 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *path = ats_fuzz_file(data, size);
     if (ats_result_open(path, &file, &err) != ATS_OK) {
         if (err.text[0] == '\0') abort();
+        ats_fuzz_refused(err.text);
         return 0;
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

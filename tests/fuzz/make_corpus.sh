@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 program=$1
-"$program" synth -o corpus/capture/tiny.h5 --samples 1 --layers 1 --q-heads 2 --kv-heads 1 --keys 48 \
+"$program" synth -o corpus/capture/valid.h5 --samples 1 --layers 1 --q-heads 2 --kv-heads 1 --keys 48 \
     --probes 1 --d-qk 8 --d-v 4 --distractors 1 --sink --w-o -q
 cat >/tmp/seed.yaml <<'YAML'
 suite: seed
@@ -15,7 +15,7 @@ gates:
   - {name: g, metric: tv, max: 1}
 metrics: {keep: [log_mass_shift, mass, tv]}
 YAML
-"$program" run /tmp/seed.yaml --capture corpus/capture/tiny.h5 -o corpus/result/tiny.h5 -q
+"$program" run /tmp/seed.yaml --capture corpus/capture/valid.h5 -o corpus/result/valid.h5 -q
 rm /tmp/seed.yaml
 /usr/bin/python3 - <<'PY'
 import json, struct

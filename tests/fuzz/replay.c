@@ -2,6 +2,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fuzz.h"
 
@@ -15,7 +16,13 @@ static int64_t replay_file(const char *path)
     }
     const size_t size = fread(bytes, 1, sizeof bytes, file);
     fclose(file);
+    const int64_t refused = ats_fuzz_refusals();
     LLVMFuzzerTestOneInput(bytes, size);
+    const char *slash = strrchr(path, '/');
+    if (strncmp(slash + 1, "valid", 5) == 0 && ats_fuzz_refusals() != refused) {
+        fprintf(stderr, "%s: is refused, and is valid; ATS_FUZZ_VERBOSE=1 says why\n", path);
+        exit(1);
+    }
     return 1;
 }
 
