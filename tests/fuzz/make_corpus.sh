@@ -32,4 +32,18 @@ np.savez("corpus/tensors/two.npz", a=np.zeros(3, "<f2"), b=np.ones((1, 2), "<i8"
 open("corpus/edit/insert", "wb").write(struct.pack("<6H", 10, 0, 5, 3, 2, 4))
 open("corpus/edit/hide-and-move", "wb").write(struct.pack("<9H", 20, 1, 5, 9, 1, 2, 12, 18, 3))
 open("corpus/edit/swap", "wb").write(struct.pack("<5H", 30, 3, 6, 8, 2))
+
+c = b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }  \n"
+fortran = b"{'descr': '>f8', 'fortran_order': True, 'shape': (2, 3), }\n"
+npy = struct.pack("<BH", 1, 24) + c
+open("corpus/npy/c", "wb").write(npy)
+open("corpus/npy/fortran", "wb").write(struct.pack("<BH", 2, 48) + fortran)
+open("corpus/npy/empty", "wb").write(struct.pack("<BH", 3, 0)
+                                     + b"{'descr': '|b1', 'fortran_order': False, 'shape': (0,), }")
+open("corpus/npy/words", "wb").write(struct.pack("<BH", 1, 4)
+                                     + b"{'descr': '|V2', 'fortran_order': False, 'shape': (2L,), }")
+member = lambda kind, name, body: bytes([kind, len(name), len(body)]) + name + body
+open("corpus/npz/stored", "wb").write(member(0, b"a.npy", npy))
+open("corpus/npz/two", "wb").write(member(0, b"a.npy", npy)
+                                   + member(1, b"b.npy", struct.pack("<BH", 2, 48) + fortran))
 PY
