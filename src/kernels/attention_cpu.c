@@ -158,8 +158,10 @@ static ats_code evaluate(const ats_problem *problem, const ats_edit *variants, i
     ATS_TRY(ATS_NEW0(&arena, threads, &workers, err));
     for (int i = 0; i < threads; i++)
         ATS_TRY(ats_cpu_worker_layout(&arena, &tiles, &workers[i], err));
-    if (device != NULL) ATS_TRY(device->base(device->ctx, &tiles, err));
+    if (device != NULL && tiles.n > 0)
+        ATS_TRY(device->base(device->ctx, &tiles, workers[0].heavy, workers[0].payload, err));
     ATS_TRY(ats_cpu_base_pass(&tiles, workers, err));
+    if (device != NULL && tiles.n > 0) ATS_TRY(device->regions(device->ctx, err));
     if (turn_room > 0)
         ATS_TRY(ats_cpu_turns_make(&arena, &tiles, workers, variants, n_variants, turn_room, err));
     cpu_run run = {&tiles, workers, variants, device, emit, ctx};

@@ -84,6 +84,10 @@ typedef struct ats_cpu_base {
     uint8_t *aimed;       /* [n_regions] */
     ats_cpu_state *nodes; /* [n_nodes]; those that are not needed are empty, leaves keep maxima */
     const ats_cpu_state *given; /* [n_leaves] when z, norms and these come from a device; or NULL */
+    /* [n_leaves] 1: the leaf's logits are in z, of every tile; 0: the device will bring them.
+     * NULL: all are there. */
+    uint8_t *z_there;
+    const struct ats_cpu_device *device; /* or NULL */
     int64_t n_turns;
     ats_cpu_turn *turns; /* cpu_turns.c, after the pass */
     /* Known once the base is measured: */
@@ -99,6 +103,7 @@ typedef struct ats_cpu_tiles {
     int block_level;  /* workers take subtrees of this level */
     ats_cpu_base *at; /* [n] */
     ats_stats stats;  /* of the whole base; every tile has its rows of it */
+    uint8_t *wanted;  /* [n_leaves] 1: some edit takes single logits of the leaf */
 } ats_cpu_tiles;
 
 enum { ATS_CPU_VIEWS = 4 };
@@ -196,7 +201,8 @@ typedef struct ats_cpu_chunk {
     const float *zb, *zv;     /* [keys, lanes]; zb NULL: inserted, zv NULL: hidden */
     const float *mb, *m, *mc; /* [lanes] upper bounds of zb, zv, zv + log|v| */
     const float *v_norm, *log_norm; /* [keys] */
-    int64_t leaf, n_leaves; /* > 0: unchanged leaves from `leaf` on; bounds and logits are theirs */
+    int64_t leaf;                   /* that the keys lie in */
+    int64_t n_leaves; /* > 0: unchanged leaves from `leaf` on; bounds and logits are theirs */
 } ats_cpu_chunk;
 
 /* Survivors with changed logits, for divergences: base logits are -inf at keys of other groups. */
@@ -239,6 +245,8 @@ ATS_MUST_CHECK ats_code ats_cpu_view_get(ats_cpu_worker *worker, ats_cpu_variant
                                          int64_t turn, ats_cpu_view *out, ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
                                            const ats_cpu_keys *keys, float *z, ats_err *err);
+/* Makes sure that the logits of a leaf are in z of every tile. */
+ATS_MUST_CHECK ats_code ats_cpu_leaf_fetch(const ats_cpu_base *base, int64_t leaf, ats_err *err);
 /* Logits of a leaf of the base: those that were kept, or made again in the worker's room. */
 ATS_MUST_CHECK ats_code ats_cpu_leaf_logits(ats_cpu_worker *worker, ats_cpu_variant *plain,
                                             int64_t leaf, const float **out, ats_err *err);
@@ -302,6 +310,9 @@ typedef struct ats_cpu_fragment {
     const float *zv, *v_norm, *log_norm;
 } ats_cpu_fragment;
 
+/* What an edit needs of a node: its state, and (leaves) the base's logits. */
+enum ats_cpu_marks { ATS_CPU_MARK_STATE = 1, ATS_CPU_MARK_LOGITS = 2 };
+
 /* A variant under construction. */
 typedef struct ats_cpu_builder {
     ats_cpu_worker *worker;
@@ -312,7 +323,7 @@ typedef struct ats_cpu_builder {
     /* Keys [start, stop) of the run with one fate, not yet covered by nodes. */
     int64_t pending_start, pending_stop;
     bool pending_hidden;
-    uint8_t *mark; /* [n_nodes] set where the variant needs the node; NULL: build it */
+    uint8_t *mark; /* [n_nodes] ats_cpu_marks of what the variant needs; NULL: build it */
     ats_cpu_fragment *fragments; /* of the current leaf */
     int64_t n_fragments;
 } ats_cpu_builder;
@@ -331,7 +342,7 @@ ATS_MUST_CHECK ats_code ats_cpu_leaf_chunks(ats_cpu_builder *builder, int64_t le
 ATS_MUST_CHECK ats_code ats_cpu_insert(ats_cpu_builder *builder, const ats_cpu_fragment *fragment,
                                        int64_t place, ats_err *err);
 
-/* cpu_build.c: marks the nodes that an edit needs, without building anything. */
+/* cpu_build.c: adds ats_cpu_marks of what an edit needs, without building anything. */
 ATS_MUST_CHECK ats_code ats_cpu_variant_mark(ats_arena *arena, const ats_cpu_base *base,
                                              const ats_edit *edit, uint8_t *mark, ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_variant_build(ats_cpu_worker *worker, const ats_cpu_base *base,
@@ -352,8 +363,14 @@ static inline double ats_cpu_weight(double z, const ats_cpu_norm *norm)
  * computed here. */
 typedef struct ats_cpu_device {
     void *ctx;
-    /* Fills z, v_norm, log_norm, v_bad and `given` of every tile, before the base pass. */
-    ats_code (*base)(void *ctx, const ats_cpu_tiles *tiles, ats_err *err);
+    /* Fills z (or z_there), v_norm, log_norm, v_bad and `given` of every tile, before the base
+     * pass; where z_there is set, the lists heavy and payload [n_tiles] too. */
+    ats_code (*base)(void *ctx, const ats_cpu_tiles *tiles, ats_cpu_pool *heavy,
+                     ats_cpu_pool *payload, ats_err *err);
+    /* After the base pass: regions whose heavier keys the lists do not tell. */
+    ats_code (*regions)(void *ctx, ats_err *err);
+    /* Logits of a leaf that are not there; called concurrently. */
+    ats_code (*logits)(void *ctx, int64_t leaf, ats_err *err);
     /* The pieces of one variant; then, per tile, what the worker looks them up in. */
     ats_code (*variant)(void *ctx, int worker, const ats_cpu_tiles *tiles, const ats_edit *edit,
                         ats_err *err);

@@ -213,9 +213,10 @@ static ats_code node_arrays(ats_arena *arena, ats_cpu_base *base, const uint8_t 
     for (int64_t i = 0; i < base->tree.n_nodes; i++) {
         ats_cpu_state node = {.m = NULL};
         double *weight = NULL;
-        if (mark[i] == 0 && i >= base->tree.n_leaves) continue;
+        const bool state = (mark[i] & ATS_CPU_MARK_STATE) != 0;
+        if (!state && i >= base->tree.n_leaves) continue;
         ATS_TRY(new_maxima(arena, base, &node, err));
-        if (mark[i] != 0) {
+        if (state) {
             ATS_TRY(new_sums(arena, base, &node, err));
             ATS_TRY(ATS_NEW(arena, base->lanes, &weight, err));
         }
@@ -263,10 +264,10 @@ static void mark_upper(const ats_key_tree *tree, int block_level, uint8_t *mark)
         const ats_run *run = &tree->runs[r];
         for (int level = block_level; run->n_leaves >> level > 0; level++)
             for (int64_t i = 0; i < run->n_leaves >> level; i++)
-                mark[ats_key_tree_node(run, level, i)] = 1;
+                mark[ats_key_tree_node(run, level, i)] |= ATS_CPU_MARK_STATE;
         const int64_t count = ats_key_tree_root_cover(tree, r, cover);
-        for (int64_t i = 0; i < count; i++) mark[cover[i].node] = 1;
-        mark[run->root] = 1;
+        for (int64_t i = 0; i < count; i++) mark[cover[i].node] |= ATS_CPU_MARK_STATE;
+        mark[run->root] |= ATS_CPU_MARK_STATE;
     }
 }
 
@@ -349,6 +350,7 @@ ats_code ats_cpu_tiles_layout(ats_arena *arena, ats_arena *small, const ats_prob
     ATS_TRY(ATS_NEW0(small, n, &tiles.at, err));
     ATS_TRY(ATS_NEW0(small, n, &rows, err));
     ATS_TRY(ATS_NEW0(&room, tree.n_nodes, &mark, err));
+    ATS_TRY(ATS_NEW(small, tree.n_leaves, &tiles.wanted, err));
     ATS_TRY(ats_stats_new(arena, problem, false, &tiles.stats, err));
     for (int64_t t = 0; t < n; t++) {
         const int64_t first = t * each, left = problem->n_rows - first;
@@ -357,13 +359,15 @@ ats_code ats_cpu_tiles_layout(ats_arena *arena, ats_arena *small, const ats_prob
         ATS_TRY(tile_layout(arena, problem, first, needs, t > 0 ? &tiles.at[0] : NULL, &tiles.at[t],
                             err));
         if (t == 0 && arena->count_only)
-            memset(mark, 1, (size_t)tree.n_nodes);
+            memset(mark, ATS_CPU_MARK_STATE, (size_t)tree.n_nodes);
         else if (t == 0)
             ATS_TRY(mark_nodes(&tiles.at[0], tiles.block_level, needs->edits, needs->n_edits, mark,
                                err));
         ATS_TRY(node_arrays(arena, &tiles.at[t], mark, err));
         ats_stats_rows(problem, &tiles.stats, first, &tiles.at[t].stats);
     }
+    for (int64_t i = 0; i < tree.n_leaves; i++)
+        tiles.wanted[i] = (mark[i] & ATS_CPU_MARK_LOGITS) != 0;
     *out = tiles;
 out:
     ats_arena_fini(&room);

@@ -38,7 +38,8 @@ static void flush_pending(ats_cpu_builder *b)
     if (b->pending_start >= b->pending_stop) return;
     const int64_t count =
         ats_key_tree_cover(&b->base->tree, b->run, b->pending_start, b->pending_stop, cover);
-    for (int64_t i = 0; b->mark != NULL && i < count; i++) b->mark[cover[i].node] = 1;
+    for (int64_t i = 0; b->mark != NULL && i < count; i++)
+        b->mark[cover[i].node] |= ATS_CPU_MARK_STATE;
     for (int64_t i = 0; b->mark == NULL && i < count; i++) {
         const ats_cpu_state *node = &b->base->nodes[cover[i].node];
         ats_cpu_part part = {.run = b->run, .b = node, .node = cover[i].node};
@@ -116,7 +117,8 @@ ats_code ats_cpu_leaf_chunks(ats_cpu_builder *b, int64_t leaf, const float *m, c
                                .mc = mc,
                                .v_norm = f->v_norm != NULL ? f->v_norm : base->v_norm + f->start,
                                .log_norm =
-                                   f->log_norm != NULL ? f->log_norm : base->log_norm + f->start});
+                                   f->log_norm != NULL ? f->log_norm : base->log_norm + f->start,
+                               .leaf = leaf});
         place = 2 * f->stop;
     }
     return ATS_OK;
@@ -157,7 +159,7 @@ static ats_code finish_leaf(ats_cpu_builder *b, int64_t leaf, ats_err *err)
     if (!uniform(b, &hide)) {
         flush_pending(b);
         if (b->mark == NULL) return ats_cpu_mixed_leaf(b, leaf, err);
-        b->mark[leaf] = 1;
+        b->mark[leaf] |= ATS_CPU_MARK_STATE | ATS_CPU_MARK_LOGITS;
         return ATS_OK;
     }
     add_pending(b, keys, hide);

@@ -272,6 +272,13 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
     return ATS_OK;
 }
 
+ats_code ats_cpu_leaf_fetch(const ats_cpu_base *base, int64_t leaf, ats_err *err)
+{
+    if (base->z_there == NULL || __atomic_load_n(&base->z_there[leaf], __ATOMIC_ACQUIRE) != 0)
+        return ATS_OK;
+    return base->device->logits(base->device->ctx, leaf, err);
+}
+
 ats_code ats_cpu_leaf_logits(ats_cpu_worker *worker, ats_cpu_variant *plain, int64_t leaf,
                              const float **out, ats_err *err)
 {
@@ -279,7 +286,8 @@ ats_code ats_cpu_leaf_logits(ats_cpu_worker *worker, ats_cpu_variant *plain, int
     const ats_range range = base->tree.leaves[leaf];
     const ats_cpu_keys keys = {.first = range.start, .keys = range.stop - range.start, .at = -1};
     *out = base->z != NULL ? base->z + range.start * base->lanes : worker->z;
-    return base->z != NULL ? ATS_OK : ats_cpu_key_logits(worker, plain, &keys, worker->z, err);
+    if (base->z != NULL) return ats_cpu_leaf_fetch(base, leaf, err);
+    return ats_cpu_key_logits(worker, plain, &keys, worker->z, err);
 }
 
 void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, float *panel)

@@ -336,6 +336,7 @@ ats_code ats_cpu_mixed_leaf(ats_cpu_builder *b, int64_t leaf, ats_err *err)
     const ats_cpu_base *base = b->base;
     group g = {.leaf = leaf};
     ats_code rc;
+    ATS_TRY(ats_cpu_leaf_fetch(base, leaf, err));
     ATS_TRY(ATS_NEW(&b->worker->arena, base->lanes, &g.m, err));
     ATS_TRY(ATS_NEW(&b->worker->arena, base->lanes, &g.mc, err));
     for (int64_t i = 0; i < base->lanes; i++) g.m[i] = g.mc[i] = -INFINITY;

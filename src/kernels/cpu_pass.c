@@ -47,7 +47,16 @@ static void count_leaf(ats_cpu_worker *w, const ats_cpu_base *base, int64_t tile
                                    w->heavier[tile] + r * lanes);
 }
 
-/* A leaf whose logits and state a device made. */
+/* The sum of a row is finite where all logits of its legal keys are. */
+static bool finite_sums(const ats_cpu_base *base, const ats_cpu_state *state)
+{
+    for (int64_t row = 0; row < base->problem->n_rows; row++)
+        if (!isfinite(state->l[row])) return false;
+    return true;
+}
+
+/* A leaf whose logits and state a device made; lists of the best keys too, where it keeps logits.
+ */
 static ats_code given_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf,
                            ats_cpu_worker *worker, const ats_cpu_variant *plain,
                            const ats_cpu_state *out, ats_err *err)
@@ -57,12 +66,14 @@ static ats_code given_leaf(const leaf_pass *pass, int64_t tile, int64_t leaf,
     const float *z = base->z + range.start * base->lanes;
     const uint8_t *bad = base->v_bad + range.start;
     const int64_t keys = range.stop - range.start;
-    if (tile == 0) base->leaf_bad[leaf] = memchr(bad, 1, (size_t)keys) != NULL;
-    const ats_code rc = ats_cpu_check(plain, z, keys, bad, err);
-    if (rc != ATS_OK) return rc;
+    const bool any_bad = memchr(bad, 1, (size_t)keys) != NULL;
+    if (tile == 0) base->leaf_bad[leaf] = any_bad;
     ats_cpu_state_copy(base, &base->given[leaf], out);
-    offer_leaf(worker, base, tile, range, z, out);
-    return ATS_OK;
+    if (base->z_there != NULL && !any_bad && finite_sums(base, out)) return ATS_OK;
+    ats_code rc = ats_cpu_leaf_fetch(base, leaf, err);
+    if (rc == ATS_OK) rc = ats_cpu_check(plain, z, keys, bad, err);
+    if (rc == ATS_OK && base->z_there == NULL) offer_leaf(worker, base, tile, range, z, out);
+    return rc;
 }
 
 /* Values of a leaf, bad rows 0, or NULL: as they are stored; norms, which the first tile finds. */

@@ -46,9 +46,10 @@ static bool survives(const ats_cpu_variant *v, const ats_cpu_changes *changes, i
 {
     if (key < 0) return false;
     const ats_cpu_chunk *chunk = ats_cpu_changes_at(changes, key);
-    if (chunk == NULL) return true; /* in a list, so legal, and the same in both */
-    if (!(v->base->z[key * v->base->lanes + row] > -INFINITY)) return false;
-    return chunk->zv != NULL && chunk->zv[(key - chunk->first) * v->base->lanes + row] > -INFINITY;
+    if (chunk == NULL) return true;      /* in a list, so legal, and the same in both */
+    if (chunk->zv == NULL) return false; /* hidden: its logits may not be there either */
+    const int64_t at = (key - chunk->first) * v->base->lanes + row;
+    return chunk->zb[at] > -INFINITY && chunk->zv[at] > -INFINITY;
 }
 
 /* Lists restricted to survivors into keys [rows, k]: the full list where all its keys survive, else
@@ -114,7 +115,7 @@ typedef struct counting {
     ats_route_stats *out;
 } counting;
 
-/* Adds sign times the keys of z above the thresholds. */
+/* Adds sign times the keys of z, logits that are there, above the thresholds. */
 static void count(const counting *c, const float *z, const float *bound, int64_t keys,
                   const float *threshold, int64_t sign)
 {
@@ -127,23 +128,38 @@ static void count(const counting *c, const float *z, const float *bound, int64_t
         c->out->region_heavier[row * regions + c->region] += sign * (int64_t)c->count[row];
 }
 
-static void count_chunk(const counting *c, const ats_cpu_chunk *chunk)
+/* The same for a chunk: its own logits (sign 1), or those of the base (-1). */
+static ats_code count_piece(const counting *c, const ats_cpu_chunk *chunk, const float *threshold,
+                            int64_t sign, ats_err *err)
 {
-    if (chunk->n_leaves == 0) count(c, chunk->zv, chunk->m, chunk->keys, c->all, 1);
-    for (int64_t i = 0; i < chunk->n_leaves; i++) {
+    const ats_cpu_base *base = c->v->base;
+    const float *z = sign > 0 ? chunk->zv : chunk->zb, *bound = sign > 0 ? chunk->m : chunk->mb;
+    if (z == NULL || !base->ops->any_above(base->lanes, bound, threshold)) return ATS_OK;
+    const ats_code rc = ats_cpu_chunk_fetch(base, chunk, err);
+    if (rc == ATS_OK) count(c, z, bound, chunk->keys, threshold, sign);
+    return rc;
+}
+
+static ats_code count_chunk(const counting *c, const ats_cpu_chunk *chunk, ats_err *err)
+{
+    ats_code rc = ATS_OK;
+    if (chunk->n_leaves == 0) return count_piece(c, chunk, c->all, 1, err);
+    for (int64_t i = 0; rc == ATS_OK && i < chunk->n_leaves; i++) {
         const ats_cpu_chunk leaf = ats_cpu_chunk_leaf(c->v->base, chunk->leaf + i);
-        count(c, leaf.zv, leaf.m, leaf.keys, c->all, 1);
+        rc = count_piece(c, &leaf, c->all, 1, err);
     }
+    return rc;
 }
 
 /* No key of the region is heavier than its best, so all heavier keys lie outside. Where the best
  * is the base's, only changed and inserted keys can differ from the base's count. */
-static void count_region(const counting *c, const ats_cpu_changes *changes)
+static ats_code count_region(const counting *c, const ats_cpu_changes *changes, ats_err *err)
 {
     const ats_cpu_variant *v = c->v;
     const ats_problem *p = v->base->problem;
     const ats_route_stats *old = &v->base->stats.route;
     bool any_all = false, any_changed = false;
+    ats_code rc = ATS_OK;
     for (int64_t row = 0; row < v->base->lanes; row++) {
         c->all[row] = c->changed[row] = INFINITY;
         if (row >= p->n_rows || !ats_cpu_defined(&v->norm[row])) continue;
@@ -156,24 +172,16 @@ static void count_region(const counting *c, const ats_cpu_changes *changes)
         any_changed |= from_base;
         any_all |= !from_base;
     }
-    for (int64_t i = 0; any_all && i < v->n_chunks; i++) count_chunk(c, &v->chunks[i]);
+    for (int64_t i = 0; any_all && i < v->n_chunks; i++)
+        ATS_TRY(count_chunk(c, &v->chunks[i], err));
     for (int64_t i = 0; any_changed && i < v->n_chunks; i++) {
         const ats_cpu_chunk *chunk = &v->chunks[i];
         if (chunk->same) continue;
-        count(c, chunk->zv, chunk->m, chunk->keys, c->changed, 1);
-        count(c, chunk->zb, chunk->mb, chunk->keys, c->changed, -1);
+        ATS_TRY(count_piece(c, chunk, c->changed, 1, err));
+        ATS_TRY(count_piece(c, chunk, c->changed, -1, err));
     }
-}
-
-/* The base's list answers where the region's best is no worse than the list's last key. */
-static bool from_list(const ats_cpu_top *list, int64_t row, double best, int64_t *out)
-{
-    const float *z = list->z + row * list->limit;
-    const int64_t n = list->count[row];
-    if (n == list->limit && !(best >= (double)z[n - 1])) return false;
-    *out = 0;
-    while (*out < n && (double)z[*out] > best) ++*out;
-    return true;
+out:
+    return rc;
 }
 
 /* The base's own counts: from the pass, from its list, or from logits once more. */
@@ -190,7 +198,7 @@ static ats_code count_base(const counting *c, ats_cpu_worker *worker, ats_err *e
         const double best = c->out->region_max[row * regions + c->region];
         if (base->aimed[c->region]) {
             *to = (int64_t)base->heavier[c->region * base->lanes + row];
-        } else if (!from_list(&base->heavy, row, best, to)) {
+        } else if (!ats_cpu_top_heavier(&base->heavy, row, best, to)) {
             *to = 0;
             c->all[row] = (float)best;
             open = true;
@@ -216,7 +224,7 @@ static ats_code heavier(ats_cpu_worker *worker, const ats_cpu_variant *v,
     ATS_TRY(ATS_NEW(&worker->arena, v->base->lanes, &c.count, err));
     for (c.region = 0; c.region < v->base->problem->n_regions; c.region++) {
         if (v->edit != NULL)
-            count_region(&c, changes);
+            ATS_TRY(count_region(&c, changes, err));
         else
             ATS_TRY(count_base(&c, worker, err));
     }

@@ -67,8 +67,8 @@ static void offer(ats_cpu_top *list, int64_t row, const entry *e)
     list->threshold[row] = list->unordered ? nextafterf(last, -INFINITY) : last;
 }
 
-static void scan_piece(const ats_cpu_variant *v, const ats_cpu_chunk *chunk, ats_cpu_which which,
-                       bool payload, ats_cpu_top *list)
+static ats_code scan_piece(const ats_cpu_variant *v, const ats_cpu_chunk *chunk,
+                           ats_cpu_which which, bool payload, ats_cpu_top *list, ats_err *err)
 {
     const ats_cpu_base *base = v->base;
     const int64_t lanes = base->lanes, rows = base->problem->n_rows;
@@ -76,8 +76,10 @@ static void scan_piece(const ats_cpu_variant *v, const ats_cpu_chunk *chunk, ats
     const float *z = in_base ? chunk->zb : chunk->zv, *other = in_base ? chunk->zv : chunk->zb;
     const float *bound = in_base ? chunk->mb : payload ? chunk->mc : chunk->m;
     const float *add = payload ? chunk->log_norm : NULL;
-    if (chunk->zv == NULL || (which != ATS_CPU_ALL && chunk->zb == NULL)) return;
-    if (!base->ops->any_above(lanes, bound, list->threshold)) return;
+    if (chunk->zv == NULL || (which != ATS_CPU_ALL && chunk->zb == NULL)) return ATS_OK;
+    if (!base->ops->any_above(lanes, bound, list->threshold)) return ATS_OK;
+    const ats_code rc = ats_cpu_chunk_fetch(base, chunk, err);
+    if (rc != ATS_OK) return rc;
     for (int64_t i = 0;; i++) {
         i = base->ops->next_above(i, chunk->keys, lanes, z, add, list->threshold);
         if (i >= chunk->keys) break;
@@ -92,6 +94,7 @@ static void scan_piece(const ats_cpu_variant *v, const ats_cpu_chunk *chunk, ats
             offer(list, row, &e);
         }
     }
+    return ATS_OK;
 }
 
 ats_cpu_chunk ats_cpu_chunk_leaf(const ats_cpu_base *base, int64_t leaf)
@@ -109,23 +112,31 @@ ats_cpu_chunk ats_cpu_chunk_leaf(const ats_cpu_base *base, int64_t leaf)
                            .m = node->m,
                            .mc = node->mc,
                            .v_norm = base->v_norm + keys.start,
-                           .log_norm = base->log_norm + keys.start};
+                           .log_norm = base->log_norm + keys.start,
+                           .leaf = leaf};
 }
 
-static void scan_chunk(const ats_cpu_variant *v, const ats_cpu_chunk *chunk, ats_cpu_which which,
-                       bool payload, ats_cpu_top *list)
+static ats_code scan_chunk(const ats_cpu_variant *v, const ats_cpu_chunk *chunk,
+                           ats_cpu_which which, bool payload, ats_cpu_top *list, ats_err *err)
 {
-    if (chunk->n_leaves == 0) scan_piece(v, chunk, which, payload, list);
-    for (int64_t i = 0; i < chunk->n_leaves; i++) {
+    ats_code rc = ATS_OK;
+    if (chunk->n_leaves == 0) return scan_piece(v, chunk, which, payload, list, err);
+    for (int64_t i = 0; rc == ATS_OK && i < chunk->n_leaves; i++) {
         const ats_cpu_chunk leaf = ats_cpu_chunk_leaf(v->base, chunk->leaf + i);
-        scan_piece(v, &leaf, which, payload, list);
+        rc = scan_piece(v, &leaf, which, payload, list, err);
     }
+    return rc;
 }
 
-void ats_cpu_top_scan(const ats_cpu_variant *v, ats_cpu_which which, bool payload,
-                      ats_cpu_top *list)
+/* Scans the chunks; changed: but those that are the base's. */
+static ats_code scan_chunks(const ats_cpu_variant *v, ats_cpu_which which, bool payload,
+                            bool changed, ats_cpu_top *list, ats_err *err)
 {
-    for (int64_t i = 0; i < v->n_chunks; i++) scan_chunk(v, &v->chunks[i], which, payload, list);
+    ats_code rc = ATS_OK;
+    for (int64_t i = 0; rc == ATS_OK && i < v->n_chunks; i++)
+        if (!changed || !v->chunks[i].same)
+            rc = scan_chunk(v, &v->chunks[i], which, payload, list, err);
+    return rc;
 }
 
 ats_code ats_cpu_changes_find(ats_cpu_worker *worker, const ats_cpu_variant *v,
@@ -163,13 +174,13 @@ static bool seed(const ats_cpu_variant *v, const ats_cpu_changes *changes, ats_c
 }
 
 /* Scans what the seeded rows still lack: changed and inserted keys. */
-static void scan_changes(const ats_cpu_variant *v, ats_cpu_which which, bool payload,
-                         ats_cpu_top *list)
+static ats_code scan_changes(const ats_cpu_variant *v, ats_cpu_which which, bool payload,
+                             ats_cpu_top *list, ats_err *err)
 {
     list->unordered = true;
-    for (int64_t i = 0; i < v->n_chunks; i++)
-        if (!v->chunks[i].same) scan_chunk(v, &v->chunks[i], which, payload, list);
+    const ats_code rc = scan_chunks(v, which, payload, true, list, err);
     list->unordered = false;
+    return rc;
 }
 
 ats_code ats_cpu_top_fill(ats_cpu_worker *worker, const ats_cpu_variant *v,
@@ -197,11 +208,10 @@ ats_code ats_cpu_top_fill(ats_cpu_worker *worker, const ats_cpu_variant *v,
             scan = true;
         }
     }
-    if (scan) ats_cpu_top_scan(v, which, payload, list);
-    if (!changes->few || which == ATS_CPU_SURVIVORS_IN_BASE) return ATS_OK;
+    if (scan) rc = scan_chunks(v, which, payload, false, list, err);
+    if (rc != ATS_OK || !changes->few || which == ATS_CPU_SURVIVORS_IN_BASE) return rc;
     memcpy(list->threshold, seeded, (size_t)v->base->lanes * sizeof *seeded);
-    scan_changes(v, which, payload, list);
-    return ATS_OK;
+    return scan_changes(v, which, payload, list, err);
 }
 
 ats_code ats_cpu_pool_new(ats_arena *arena, const ats_cpu_base *base, int64_t limit,
@@ -262,6 +272,17 @@ void ats_cpu_pool_offer(ats_cpu_pool *pool, int64_t first, int64_t n, const uint
         const float x = z[key * lanes + row], score = add != NULL ? x + add[key] : x;
         if (score > pool->threshold[row])
             pool_put(pool, row, (ats_cpu_pick){score, x, first + key});
+    }
+}
+
+void ats_cpu_pool_take(ats_cpu_pool *pool, int64_t row, int64_t n, int64_t stride, const float *z,
+                       const int32_t *place, int64_t first, const float *add)
+{
+    for (int64_t i = 0; i < n && place[i * stride] >= 0; i++) {
+        const int64_t key = first + place[i * stride];
+        const float x = z[i * stride], score = add != NULL ? x + add[key] : x;
+        if (!(score > pool->threshold[row])) return;
+        pool_put(pool, row, (ats_cpu_pick){score, x, key});
     }
 }
 

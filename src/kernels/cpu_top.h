@@ -25,6 +25,18 @@ ATS_MUST_CHECK ats_code ats_cpu_top_new(ats_arena *arena, const ats_cpu_base *ba
                                         ats_cpu_top *out, ats_err *err);
 ATS_MUST_CHECK ats_code ats_cpu_changes_find(ats_cpu_worker *worker, const ats_cpu_variant *variant,
                                              ats_cpu_changes *out, ats_err *err);
+/* How many keys are heavier than `best`, a key's logit, or -inf. False: the list is too short to
+ * tell. */
+static inline bool ats_cpu_top_heavier(const ats_cpu_top *list, int64_t row, double best,
+                                       int64_t *out)
+{
+    const float *z = list->z + row * list->limit;
+    const int64_t n = list->count[row];
+    if (n == list->limit && !(best >= (double)z[n - 1])) return false;
+    *out = 0;
+    while (*out < n && (double)z[*out] > best) ++*out;
+    return true;
+}
 /* The changed chunk that holds a base key, or NULL. */
 static inline const ats_cpu_chunk *ats_cpu_changes_at(const ats_cpu_changes *c, int64_t key)
 {
@@ -46,9 +58,12 @@ ATS_MUST_CHECK ats_code ats_cpu_top_fill(ats_cpu_worker *worker, const ats_cpu_v
                                          ats_err *err);
 /* An unchanged leaf as a chunk. */
 ats_cpu_chunk ats_cpu_chunk_leaf(const ats_cpu_base *base, int64_t leaf);
-/* Sequential scan of all chunks; threshold[lane] = +inf keeps a row out. */
-void ats_cpu_top_scan(const ats_cpu_variant *variant, ats_cpu_which which, bool payload,
-                      ats_cpu_top *list);
+/* The logits of a chunk that are the base's are where it points. */
+static inline ats_code ats_cpu_chunk_fetch(const ats_cpu_base *base, const ats_cpu_chunk *chunk,
+                                           ats_err *err)
+{
+    return chunk->inserted ? ATS_OK : ats_cpu_leaf_fetch(base, chunk->leaf, err);
+}
 
 ATS_MUST_CHECK ats_code ats_cpu_pool_new(ats_arena *arena, const ats_cpu_base *base, int64_t limit,
                                          ats_cpu_pool *out, ats_err *err);
@@ -56,6 +71,10 @@ ATS_MUST_CHECK ats_code ats_cpu_pool_new(ats_arena *arena, const ats_cpu_base *b
  * lanes]. */
 void ats_cpu_pool_offer(ats_cpu_pool *pool, int64_t first, int64_t n, const uint16_t *hits,
                         const float *z, int64_t lanes, const float *add);
+/* Offers a list, best first, of keys first + place[i stride] with score z[i stride] + add[key];
+ * place < 0 ends it. */
+void ats_cpu_pool_take(ats_cpu_pool *pool, int64_t row, int64_t n, int64_t stride, const float *z,
+                       const int32_t *place, int64_t first, const float *add);
 /* Takes over the other's keys. */
 void ats_cpu_pool_join(ats_cpu_pool *pool, const ats_cpu_pool *other, const ats_cpu_base *base);
 /* The pool as a list of the base. */

@@ -14,7 +14,13 @@
 extern "C" {
 #endif
 
-enum { ATS_DEVICE_ABI = 1, ATS_DEVICE_SUMS = 7, ATS_DEVICE_TEXT = 1024 };
+enum {
+    ATS_DEVICE_ABI = 2,
+    ATS_DEVICE_SUMS = 7,
+    ATS_DEVICE_TEXT = 1024,
+    ATS_DEVICE_BEST = 64, /* longest list of the best keys */
+    ATS_DEVICE_COUNTS = 8 /* thresholds that a pass counts against */
+};
 
 typedef enum ats_device_kind { ATS_DEVICE_FUSED, ATS_DEVICE_CUBLAS } ats_device_kind;
 
@@ -44,6 +50,7 @@ typedef struct ats_device_problem {
     int64_t origin;          /* relative positions count from here */
     float softcap;           /* 0: none */
     const float *slope;      /* [lanes] or NULL */
+    int64_t best;            /* entries of the lists that passes make; 0: they make none */
     const float *const
         *plane; /* [n_tiles] [n_keys, lanes of the tile] bias, -inf: illegal; or NULL */
 } ats_device_problem;
@@ -81,11 +88,32 @@ typedef struct ats_device_piece {
     const ats_device_state *state; /* [n_tiles] or NULL: not wanted */
 } ats_device_piece;
 
+/* Lists of the best keys of every row, over the problem's keys that the pass takes, in parts: in
+ * each larger scores first, of equal ones the earlier key. Together they hold the `best` best of
+ * all. */
+typedef struct ats_device_best {
+    void *ctx;
+    /* One part of a row's list by logit (payload 0) or by logit + log_norm, `count` entries at
+     * most: key first + place[i stride] with logit z[i stride]; place < 0: it ends before. */
+    void (*offer)(void *ctx, int payload, int64_t row, int64_t count, int64_t stride,
+                  const float *z, const int32_t *place, int64_t first);
+} ats_device_best;
+
+/* How many keys of the pass have logits above a row's thresholds. */
+typedef struct ats_device_counts {
+    int64_t n;          /* at most ATS_DEVICE_COUNTS */
+    const float *above; /* [n, lanes] */
+    int64_t *count;     /* [n, lanes] added to */
+} ats_device_counts;
+
+/* With lists or counts, all pieces are keys of the problem that follow each other without a gap. */
 typedef struct ats_device_pass {
     int64_t n_views, n_pieces;
     const ats_device_view *views;
     const ats_device_piece *pieces; /* pieces of keys ascend by `first` */
     ats_device_side side;
+    const ats_device_best *best;     /* or NULL; needs the problem's `best` */
+    const ats_device_counts *counts; /* or NULL */
 } ats_device_pass;
 
 typedef struct ats_device ats_device;

@@ -2,12 +2,9 @@
 
 #include <string.h>
 
-#include "base/log.h"
 #include "base/parallel.h"
 #include "base/rope.h"
 #include "kernels/share.h"
-
-enum { MAX_SLOTS = 8 }; /* workers beyond take turns: a slot holds some 100 MB of pinned memory */
 
 ats_code ats_device_code(ats_device_status status, const ats_device_error *error, ats_err *err)
 {
@@ -16,12 +13,12 @@ ats_code ats_device_code(ats_device_status status, const ats_device_error *error
                     error->text);
 }
 
-static ats_device_state as_device(const ats_cpu_state *s)
+ats_device_state ats_device_state_of(const ats_cpu_state *s)
 {
     return (ats_device_state){s->m, s->mc, s->l, s->e, s->s2, s->a, s->n, s->o};
 }
 
-static int64_t all_lanes(const ats_cpu_tiles *tiles)
+int64_t ats_device_lanes(const ats_cpu_tiles *tiles)
 {
     const ats_cpu_base *last = &tiles->at[tiles->n - 1];
     return last->first_row + last->lanes;
@@ -33,19 +30,19 @@ static ats_code new_answers(ats_arena *arena, const ats_cpu_tiles *tiles, int64_
 {
     ats_code rc = ATS_OK;
     for (int64_t t = 0; t < tiles->n; t++) {
-        if (z != NULL) ATS_TRY(ATS_NEW(arena, keys * tiles->at[t].lanes, &z[t], err));
+        ATS_TRY(ATS_NEW(arena, keys * tiles->at[t].lanes, &z[t], err));
         if (state) ATS_TRY(ats_cpu_state_new(arena, &tiles->at[t], &states[t], err));
     }
 out:
     return rc;
 }
 
-/* The rows of every tile, side by side, as they see keys moved by delta. */
-static ats_code make_view(ats_arena *arena, const ats_cpu_tiles *tiles, const ats_edit *edit,
-                          int64_t delta, ats_device_view *out, ats_err *err)
+ats_code ats_device_view_make(ats_arena *arena, const ats_cpu_tiles *tiles, const ats_edit *edit,
+                              int64_t delta, ats_device_view *out, ats_err *err)
 {
     const ats_problem *p = tiles->at[0].whole;
-    const int64_t lanes = all_lanes(tiles), turn = (edit != NULL ? edit->query_delta : 0) - delta;
+    const int64_t lanes = ats_device_lanes(tiles),
+                  turn = (edit != NULL ? edit->query_delta : 0) - delta;
     const float *source = edit != NULL && edit->q != NULL ? edit->q : p->q;
     float *q = NULL, *q_at = NULL;
     int64_t *low = NULL, *high = NULL;
@@ -75,106 +72,6 @@ out:
     return rc;
 }
 
-static ats_code describe(ats_device_run *run, const ats_cpu_tiles *tiles, ats_device_problem *out,
-                         ats_err *err)
-{
-    const ats_problem *p = tiles->at[0].whole;
-    const float **planes = NULL;
-    const int64_t lanes = all_lanes(tiles);
-    ats_code rc = ATS_OK;
-    if (tiles->at[0].plane != NULL) {
-        ATS_TRY(ATS_NEW(&run->arena, tiles->n, &planes, err));
-        for (int64_t t = 0; t < tiles->n; t++) planes[t] = tiles->at[t].plane;
-    }
-    if (p->alibi_slope != NULL) {
-        ATS_TRY(ATS_NEW0(&run->arena, lanes, &run->slope, err));
-        memcpy(run->slope, p->alibi_slope, (size_t)p->n_rows * sizeof *run->slope);
-    }
-    *out = (ats_device_problem){.n_keys = p->n_keys,
-                                .d_qk = p->d_qk,
-                                .d_v = p->d_v,
-                                .rows = p->n_rows,
-                                .lanes = lanes,
-                                .width = tiles->at[0].width,
-                                .leaf = tiles->at[0].tree.leaf,
-                                .tile = tiles->at[0].lanes,
-                                .n_tiles = tiles->n,
-                                .k_type = (ats_device_type)p->k_dtype,
-                                .v_type = (ats_device_type)p->v_dtype,
-                                .k = p->k,
-                                .v = p->v,
-                                .position = p->key_pos,
-                                .origin = tiles->at[0].origin,
-                                .softcap = (float)p->contract.softcap,
-                                .slope = run->slope,
-                                .plane = planes};
-out:
-    return rc;
-}
-
-/* The pieces of the base: every leaf, its logits straight into z. */
-static ats_code leaf_pieces(ats_device_run *run, const ats_cpu_tiles *tiles, ats_device_piece **out,
-                            ats_err *err)
-{
-    const ats_key_tree *tree = &tiles->at[0].tree;
-    const int64_t n = tree->n_leaves;
-    ats_device_piece *pieces = NULL;
-    ats_device_state *states = NULL;
-    ats_cpu_state *given = NULL, *one = NULL;
-    float **z = NULL;
-    ats_code rc;
-    ATS_TRY(ATS_NEW0(&run->arena, n, &pieces, err));
-    ATS_TRY(ATS_NEW(&run->arena, n * tiles->n, &states, err));
-    ATS_TRY(ATS_NEW(&run->arena, n * tiles->n, &given, err));
-    ATS_TRY(ATS_NEW(&run->arena, n * tiles->n, &z, err));
-    ATS_TRY(ATS_NEW(&run->arena, tiles->n, &one, err));
-    for (int64_t i = 0; i < n; i++) {
-        const ats_range keys = tree->leaves[i];
-        ATS_TRY(new_answers(&run->arena, tiles, 0, true, NULL, one, err));
-        for (int64_t t = 0; t < tiles->n; t++) {
-            given[t * n + i] = one[t];
-            states[i * tiles->n + t] = as_device(&one[t]);
-            z[i * tiles->n + t] = tiles->at[t].z + keys.start * tiles->at[t].lanes;
-        }
-        pieces[i] = (ats_device_piece){.first = keys.start,
-                                       .keys = keys.stop - keys.start,
-                                       .at = -1,
-                                       .z = z + i * tiles->n,
-                                       .state = states + i * tiles->n};
-    }
-    for (int64_t t = 0; t < tiles->n; t++) tiles->at[t].given = given + t * n;
-    *out = pieces;
-out:
-    return rc;
-}
-
-static ats_code base_pass(void *ctx, const ats_cpu_tiles *tiles, ats_err *err)
-{
-    ats_device_run *run = ctx;
-    ats_device_problem problem;
-    ats_device_error error = {""};
-    ats_device_view view;
-    ats_device_piece *pieces = NULL;
-    const int64_t slots = run->n_rooms < MAX_SLOTS ? run->n_rooms : MAX_SLOTS;
-    ats_code rc = ATS_OK;
-    if (tiles->n == 0) return ATS_OK;
-    ATS_TRY(describe(run, tiles, &problem, err));
-    for (int64_t i = 0; i < run->n_rooms; i++)
-        ATS_TRY(ATS_NEW0(&run->arena, tiles->n, &run->rooms[i].pieces, err));
-    ATS_TRY(ats_device_code(run->api->open(run->kind, &problem, (int)slots, tiles->at[0].v_norm,
-                                           tiles->at[0].log_norm, tiles->at[0].v_bad, &run->device,
-                                           &error),
-                            &error, err));
-    if (run->api->notice(run->device)[0] != '\0') ats_info("%s", run->api->notice(run->device));
-    ATS_TRY(leaf_pieces(run, tiles, &pieces, err));
-    ATS_TRY(make_view(&run->arena, tiles, NULL, 0, &view, err));
-    const ats_device_pass pass = {
-        .n_views = 1, .views = &view, .n_pieces = tiles->at[0].tree.n_leaves, .pieces = pieces};
-    ATS_TRY(ats_device_code(run->api->pass(run->device, 0, &pass, &error), &error, err));
-out:
-    return rc;
-}
-
 /* A variant's questions while they are collected: keys of the base first, then side rows. */
 typedef struct question {
     ats_device_room *room;
@@ -191,7 +88,8 @@ static ats_code view_of(question *q, int64_t delta, int64_t *out, ats_err *err)
     ats_code rc = ATS_OK;
     for (*out = 0; *out < q->n_views; ++*out)
         if (q->deltas[*out] == delta) return ATS_OK;
-    ATS_TRY(make_view(&q->room->arena, q->tiles, q->edit, delta, &q->views[q->n_views], err));
+    ATS_TRY(ats_device_view_make(&q->room->arena, q->tiles, q->edit, delta, &q->views[q->n_views],
+                                 err));
     q->deltas[q->n_views++] = delta;
 out:
     return rc;
@@ -213,7 +111,7 @@ static ats_code add_piece(question *q, const ats_cpu_keys *keys, bool state, ats
     ATS_TRY(new_answers(arena, q->tiles, keys->keys, state, z, states, err));
     ATS_ASSERT(index < q->capacity);
     for (int64_t t = 0; t < n; t++) {
-        asked[t] = as_device(&states[t]);
+        asked[t] = ats_device_state_of(&states[t]);
         q->room->pieces[t].at[index] =
             (ats_cpu_piece){.keys = *keys, .z = z[t], .state = states[t]};
     }
@@ -373,9 +271,14 @@ ats_code ats_device_run_begin(ats_device_run *run, const ats_device_api *api, at
                               ats_err *err)
 {
     *run = (ats_device_run){.api = api, .kind = kind, .n_rooms = ats_threads()};
-    run->hooks = (ats_cpu_device){
-        .ctx = run, .base = base_pass, .variant = variant_pass, .pieces = tile_pieces};
+    run->hooks = (ats_cpu_device){.ctx = run,
+                                  .base = ats_device_base,
+                                  .regions = ats_device_regions,
+                                  .logits = ats_device_logits,
+                                  .variant = variant_pass,
+                                  .pieces = tile_pieces};
     ats_arena_init(&run->arena, false);
+    pthread_mutex_init(&run->fetching, NULL);
     return ATS_NEW0(&run->arena, run->n_rooms, &run->rooms, err);
 }
 
@@ -385,5 +288,6 @@ void ats_device_run_end(ats_device_run *run)
     for (int64_t i = 0; run->rooms != NULL && i < run->n_rooms; i++)
         ats_arena_fini(&run->rooms[i].arena);
     ats_arena_fini(&run->arena);
+    pthread_mutex_destroy(&run->fetching);
     *run = (ats_device_run){.api = NULL};
 }

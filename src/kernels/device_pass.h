@@ -5,6 +5,8 @@
 #ifndef ATS_KERNELS_DEVICE_PASS_H
 #define ATS_KERNELS_DEVICE_PASS_H
 
+#include <pthread.h>
+
 #include "kernels/cpu.h"
 #include "kernels/device.h"
 
@@ -21,7 +23,11 @@ typedef struct ats_device_run {
     int64_t n_rooms;
     ats_device_room *rooms;
     float *slope;
-    ats_cpu_device hooks; /* what ats_cpu_evaluate takes */
+    const ats_cpu_tiles *tiles;
+    ats_device_view view;     /* the base's queries at no distance */
+    ats_device_piece *leaves; /* [n_leaves] */
+    pthread_mutex_t fetching; /* of logits that are not there */
+    ats_cpu_device hooks;     /* what ats_cpu_evaluate takes */
 } ats_device_run;
 
 ATS_MUST_CHECK ats_code ats_device_run_begin(ats_device_run *run, const ats_device_api *api,
@@ -29,5 +35,19 @@ ATS_MUST_CHECK ats_code ats_device_run_begin(ats_device_run *run, const ats_devi
 void ats_device_run_end(ats_device_run *run);
 /* A device's failure as this library's. */
 ats_code ats_device_code(ats_device_status status, const ats_device_error *error, ats_err *err);
+
+/* device_base.c: the hooks for the base; ctx is the run. */
+ATS_MUST_CHECK ats_code ats_device_base(void *ctx, const ats_cpu_tiles *tiles, ats_cpu_pool *heavy,
+                                        ats_cpu_pool *payload, ats_err *err);
+ATS_MUST_CHECK ats_code ats_device_regions(void *ctx, ats_err *err);
+ATS_MUST_CHECK ats_code ats_device_logits(void *ctx, int64_t leaf, ats_err *err);
+
+/* Lanes of all tiles side by side. */
+int64_t ats_device_lanes(const ats_cpu_tiles *tiles);
+ats_device_state ats_device_state_of(const ats_cpu_state *state);
+/* The rows of every tile, side by side, as they see keys moved by delta; edit NULL: the base. */
+ATS_MUST_CHECK ats_code ats_device_view_make(ats_arena *arena, const ats_cpu_tiles *tiles,
+                                             const ats_edit *edit, int64_t delta,
+                                             ats_device_view *out, ats_err *err);
 
 #endif

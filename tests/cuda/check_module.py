@@ -28,6 +28,8 @@ EXPECTED = {
                   {"HMMA": "rounded products", "ATOM": "atomics", "RED.": "atomics"}),
     "sums": ({"MUFU.EX2": "exp2"}, {"STL": "spills", "ATOM": "atomics"}),
     "norms": ({"DFMA": "double sums"}, {"STL": "spills", "ATOM": "atomics"}),
+    "best_keys": ({}, {"STL": "spills", "LDL": "spills", "ATOM": "atomics", "RED.": "atomics"}),
+    "count_keys": ({}, {"STL": "spills", "LDL": "spills", "ATOM": "atomics", "RED.": "atomics"}),
     "logits": ({"MUFU": "tanh"}, {"STL": "spills", "ATOM": "atomics"}),
 }
 COUNTED = ["HGMMA", "HMMA", "LDSM", "UTMALDG", "SYNCS", "LDGSTS", "MUFU", "FFMA", "FMUL", "FADD", "FMNMX", "SHFL", "BAR", "STG", "LDG"]

@@ -1,6 +1,6 @@
 /* The GPU backends on the emulated device: what the shared conformance suite does not reach, such
  * as long pieces, streamed keys, lack of memory, a lost device. Run with the name of a backend;
- * with "kernels" after it, only what a fault in the kernels' text must break. */
+ * with "kernels", "warpgroups" or "lists" after it, only what a fault in their text must break. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/parallel.h"
+#include "lists.h"
 #include "support/check.h"
 #include "support/compare.h"
 #include "support/problems.h"
@@ -413,8 +414,10 @@ int main(int argc, char **argv)
         return 3;
     }
     ats_set_threads(2);
-    const struct CMUnitTest kernels[] = {cmocka_unit_test(test_kernels)};
+    const struct CMUnitTest kernels[] = {cmocka_unit_test(test_kernels),
+                                         cmocka_unit_test(test_lists)};
     const struct CMUnitTest warpgroups[] = {cmocka_unit_test(test_warpgroups)};
+    const struct CMUnitTest lists[] = {cmocka_unit_test(test_lists)};
     const struct CMUnitTest brief[] = {cmocka_unit_test(test_many_rows)};
     const struct CMUnitTest all[] = {
         cmocka_unit_test(test_keys_are_streamed), /* the first two before anything larger */
@@ -424,6 +427,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_warpgroups),
         cmocka_unit_test(test_long_pieces),
         cmocka_unit_test(test_many_rows),
+        cmocka_unit_test(test_lists),
         cmocka_unit_test(test_scales),
         cmocka_unit_test(test_heads_too_wide),
         cmocka_unit_test(test_lost_device),
@@ -431,6 +435,8 @@ int main(int argc, char **argv)
     const char *part = argc > 2 ? argv[2] : "";
     if (strcmp(part, "short") == 0)
         return cmocka_run_group_tests_name("short", brief, NULL, NULL) == 0 ? 0 : 1;
+    if (strcmp(part, "lists") == 0)
+        return cmocka_run_group_tests_name("lists", lists, NULL, NULL) == 0 ? 0 : 1;
     if (strcmp(part, "warpgroups") == 0)
         return cmocka_run_group_tests_name("warpgroups", warpgroups, NULL, NULL) == 0 ? 0 : 1;
     const int failed = argc > 2 ? cmocka_run_group_tests_name("kernels", kernels, NULL, NULL)

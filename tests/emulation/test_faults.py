@@ -2,7 +2,7 @@
 
 usage: test_faults.py KERNELS OUT TEST [-k WORDS] CXX FLAGS... -- LINK...
 For every fault (with -k: whose name holds WORDS) a module is built from the changed text, and `TEST
-cuda kernels` (for the rungs of warpgroups `TEST cuda warpgroups`) must fail under at least one schedule
+cuda kernels` (for the rungs of warpgroups `TEST cuda warpgroups`, for lists `TEST cuda lists`) must fail under at least one schedule
 of the emulator. The unchanged text must pass.
 """
 import concurrent.futures
@@ -12,8 +12,8 @@ import subprocess
 import sys
 
 ORDERS = ["forward", "greedy", "greedy-shuffled", "reverse", "shuffled"]
-FILES = ["pass_mma.cu", "pass_wgmma.cu", "pass_tma.cu", "pass_simt.cu", "unfused.cu"]
-MMA, WGMMA, TMA, SIMT = FILES[:4]
+FILES = ["pass_mma.cu", "pass_wgmma.cu", "pass_tma.cu", "pass_simt.cu", "scan.cu", "unfused.cu"]
+MMA, WGMMA, TMA, SIMT, SCAN = FILES[:5]
 # what rungs share: the files that include it
 ROWS, GROUPS = "pass_rows.cuh", "pass_groups.cuh"
 INCLUDED = {ROWS: (MMA, WGMMA, TMA), GROUPS: (WGMMA, TMA)}
@@ -94,7 +94,30 @@ FAULTS = {
         "                    : 0.0f;\n        }\n        for (int c = 0; c < depth; c++)\n#pragma unroll\n            for (int r = 0; r < ROW_STEPS; r++) {\n                const float q"),
     "simt: the last key of a piece": (SIMT,
         "if (key >= piece.keys) continue;", "if (key + 1 >= piece.keys) continue;"),
+    "lists: of equal scores the later key": (SCAN, "other && place < other_place);", "other && place > other_place);"),
+    "lists: order of keys between warps is not looked at": (SCAN,
+        "return score > other || (score == other && place < other_place);", "return score > other;"),
+    "lists: no barrier before they are joined": (SCAN,
+        "lists[payload].count;\n    __syncthreads();\n", "lists[payload].count;\n"),
+    "lists: one key too few in a piece": (SCAN, "key + i < piece.keys ?", "key + i + 1 < piece.keys ?"),
+    "lists: the last entry is not replaced": (SCAN, "list.count++ : list.limit - 1;", "list.count++ : list.limit;"),
+    "lists: pieces are skipped by weight alone": (SCAN,
+        "const bool wanted = row < args.rows && (piece.sums[row] > heavy.threshold ||\n                                            piece.sums[lanes + row] > payload.threshold);",
+        "const bool wanted = row < args.rows && piece.sums[row] > heavy.threshold;"),
+    "lists: payload by weight": (SCAN, "insert(payload, score,", "insert(payload, z[i],"),
+    "lists: one warp's is forgotten": (SCAN, "for (int other = 0; other < warps; other++)", "for (int other = 0; other + 1 < warps; other++)"),
+    "lists: a full list joins no more": (SCAN,
+        "!before(s, place[i * WARP], list.score[last], list.place[last]))\n            return;", "true)\n            return;"),
+    "lists: places count from the piece": (SCAN, "insert(heavy, z[i], first + key + i)", "insert(heavy, z[i], key + i)"),
+    "lists: a threshold that never rises": (SCAN,
+        "if (list.count == list.limit) list.threshold = list.score[(list.limit - 1) * WARP];",
+        "list.threshold = list.score[(list.count - 1) * WARP];"),
+    "counts: equal logits too": (SCAN, "z > above[i] ? 1 : 0", "z >= above[i] ? 1 : 0"),
+    "counts: no barrier before they are added": (SCAN,
+        "+ lane] = count[i];\n    __syncthreads();\n", "+ lane] = count[i];\n"),
+    "counts: the last warp's are left out": (SCAN, "for (int w = 0; w < warps; w++) sum", "for (int w = 0; w + 1 < warps; w++) sum"),
 }
+PARTS = {SCAN: "lists"} # what TEST runs, but for "kernels" and "warpgroups"
 
 
 def build(kernels, out, compiler, link, name, fault):
@@ -120,19 +143,19 @@ def build(kernels, out, compiler, link, name, fault):
     return module
 
 
-def outcome(test, module, order, rung, **settings):
+def outcome(test, module, order, rung, part=None, **settings):
     """rung None: the kernels for sm_80; else one for sm_90a, "" for the device's own choice."""
     env = {**os.environ, "ATTNSTRESS_CUDA_MODULE": str(module), "CUEMU_ORDER": order, **settings,
            **({} if rung is None else {**HOPPER, "ATTNSTRESS_CUDA_RUNG": rung})}
-    run = subprocess.run([test, "cuda", "kernels" if rung is None else "warpgroups"], env=env,
+    run = subprocess.run([test, "cuda", part or ("kernels" if rung is None else "warpgroups")], env=env,
                          capture_output=True, text=True, timeout=250)
     return run.returncode, run.stderr
 
 
-def seen_by(test, module, rung):
+def seen_by(test, module, rung, part):
     """The first schedule that fails."""
     for order in ORDERS:
-        if outcome(test, module, order, rung)[0] != 0:
+        if outcome(test, module, order, rung, part)[0] != 0:
             return order
     return None
 
@@ -154,7 +177,7 @@ def main():
         def one(item):
             name, fault = item
             changed = build(kernels, out, compiler, link, name, fault)
-            return name, seen_by(test, changed, RUNGS.get(fault[0]))
+            return name, seen_by(test, changed, RUNGS.get(fault[0]), PARTS.get(fault[0]))
 
         chosen = {name: fault for name, fault in FAULTS.items() if words in name}
         missed = 0

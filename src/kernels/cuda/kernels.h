@@ -53,6 +53,22 @@ struct weight_args {
 };
 cudaError_t launch_sums(const pass_args &args, const weight_args &weights, int pieces,
                         cudaStream_t stream);
+// Lists of the best keys and counts of heavier ones, from what launch_* left in z and sums of pieces
+// whose z follow each other. A block takes SCAN_PIECES of them and 32 rows.
+constexpr int SCAN_PIECES = 16;
+struct scan_args {
+    int32_t pieces, limit;
+    const float *z;     // of the first piece
+    float *list_z;      // [2, parts, limit, lanes] by weight, and by payload
+    int32_t *list_place; // likewise: keys from the first piece's first on; -1: none
+    int32_t n_above;
+    const float *above; // [n_above, lanes]
+    int32_t *counts;    // [parts, n_above, lanes]
+};
+inline int64_t scan_parts(int64_t pieces) { return (pieces + SCAN_PIECES - 1) / SCAN_PIECES; }
+cudaError_t launch_best(const pass_args &args, const scan_args &scan, int64_t shared_limit,
+                        cudaStream_t stream);
+cudaError_t launch_counts(const pass_args &args, const scan_args &scan, cudaStream_t stream);
 // norm, log_norm and bad of values [keys, pitch]; bad rows are set to 0 in place.
 cudaError_t launch_norms(ats_device_type type, void *values, int64_t keys, int pitch, float *norm,
                          float *log_norm, uint8_t *bad, cudaStream_t stream);

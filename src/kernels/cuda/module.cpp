@@ -203,6 +203,23 @@ ats::pass_args arguments(const ats_device *d, const half *h)
     return args;
 }
 
+// Logits of the pieces that want them, neighbours at once.
+ats_device_status download_logits(const ats_device_problem &p, half *h, ats_device_error *error)
+{
+    int64_t start = 0, stop = 0, key = 0;
+    for (int64_t i = 0; i <= h->count; i++) {
+        const bool wanted = i < h->count && h->pieces[i].z != nullptr;
+        if (wanted) stop = key + h->pieces[i].keys;
+        if (!wanted && stop > start)
+            ATS_CUDA(cudaMemcpyAsync(h->host_out.z + start * p.lanes, h->out.z + start * p.lanes,
+                                     static_cast<size_t>((stop - start) * p.lanes) * sizeof(float),
+                                     cudaMemcpyDeviceToHost, h->stream));
+        if (i < h->count) key += h->pieces[i].keys;
+        if (!wanted) start = stop = key;
+    }
+    return ATS_DEVICE_OK;
+}
+
 ats_device_status submit(ats_device *d, half *h, ats_device_error *error)
 {
     const ats_device_problem &p = d->problem;
@@ -212,12 +229,13 @@ ats_device_status submit(ats_device *d, half *h, ats_device_error *error)
         ATS_STEP(ats::load_keys(d, h, h->window, h->window.first, h->window.count, error));
     ATS_STEP(ats::upload_group(h, d, side, error));
     ATS_STEP(ats::compute_group(d, h, args, side, error));
+    ATS_STEP(ats::scan_group(d, h, args, error));
     const auto download = [h](float *to, const float *from, int64_t count) {
         return cudaMemcpyAsync(to, from, static_cast<size_t>(count) * sizeof(float),
                                cudaMemcpyDeviceToHost, h->stream);
     };
     ATS_CUDA(download(h->host_out.sums, h->out.sums, h->count * ATS_DEVICE_SUMS * p.lanes));
-    if (h->want_z) ATS_CUDA(download(h->host_out.z, h->out.z, h->keys * p.lanes));
+    ATS_STEP(download_logits(p, h, error));
     if (h->want_o) ATS_CUDA(download(h->host_out.o, h->out.o, h->count * p.rows * d->v_pitch));
     return ATS_DEVICE_OK;
 }
@@ -255,6 +273,7 @@ ats_device_status finish(ats_device *d, half *h, ats_device_error *error)
     const int64_t count = h->count;
     h->count = 0;
     ATS_CUDA(cudaStreamSynchronize(h->stream));
+    ats::scan_results(d, h, count);
     int64_t key = 0;
     for (int64_t i = 0; i < count; i++) {
         const ats_device_piece &piece = h->pieces[i];

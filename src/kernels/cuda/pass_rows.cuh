@@ -159,7 +159,8 @@ __device__ inline float raise_maximum(row_sums &s, float top)
     return f;
 }
 
-// Logits become weights relative to the running maximum, and the sums take them.
+// Logits become weights relative to the running maximum, and the sums take them: a logit that is NaN
+// or +inf makes l NaN.
 template <int KEYS>
 __device__ inline void weigh_tile(const piece_args &piece, row_pair<KEYS> &rows, int first_key,
                                   float (&s)[KEYS / 8][4])
@@ -177,7 +178,7 @@ __device__ inline void weigh_tile(const piece_args &piece, row_pair<KEYS> &rows,
 #pragma unroll
             for (int r = 0; r < 2; r++) {
                 row_sums &sums = rows.sums[r];
-                const float x = s[j][r * 2 + c], below = fmaxf(x - base[r], FAR_BELOW);
+                const float x = s[j][r * 2 + c], below = ptx::max_nan(x - base[r], FAR_BELOW);
                 const float p = ptx::exp2(below * LOG2E);
                 sums.l += p;
                 sums.e += p * below;

@@ -108,7 +108,7 @@ __device__ inline void weigh_row(const pass_args &args, const piece_args &piece,
     s.mc = row_max(s.mc);
     const float base = s.m > -INFINITY ? s.m : 0.0f;
     for (int key = tx; key < piece.keys; key += 16) {
-        const float below = fmaxf(p[key] - base, FAR_BELOW), w = ptx::exp2(below * LOG2E);
+        const float below = ptx::max_nan(p[key] - base, FAR_BELOW), w = ptx::exp2(below * LOG2E);
         s.l += w;
         s.e += w * below;
         s.s2 += w * w;

@@ -76,6 +76,14 @@ __device__ __forceinline__ void mma<__half>(float (&d)[4], const uint32_t (&a)[4
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 
+// The larger one, or NaN where one is NaN.
+__device__ __forceinline__ float max_nan(float x, float y)
+{
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(x), "f"(y));
+    return larger;
+}
+
 // 2^x, relative error 2^-22.5; results below 2^-126 are 0.
 __device__ __forceinline__ float exp2(float x)
 {

@@ -43,6 +43,7 @@ static void place_input(const ats_device &d, layout *l, group_input *in)
     l->take(&in->side_log_norm, side);
     l->take(&in->side_plane, d.problem.plane != nullptr ? side * lanes : 0);
     l->take(&in->side_position, side);
+    l->take(&in->above, ATS_DEVICE_COUNTS * lanes);
     const int64_t batched = d.kind == ATS_DEVICE_CUBLAS ? d.plan.pieces : 0;
     l->take(&in->weights, 2 * batched); // both halves
     l->take(&in->value_rows, batched);
@@ -55,6 +56,10 @@ static void place_output(const ats_device &d, layout *l, group_output *out)
     l->take(&out->z, d.plan.pieces * p.leaf * p.lanes);
     l->take(&out->sums, d.plan.pieces * ATS_DEVICE_SUMS * p.lanes);
     l->take(&out->o, d.plan.pieces * p.rows * d.v_pitch);
+    const int64_t parts = scan_parts(d.plan.pieces);
+    l->take(&out->list_z, 2 * parts * p.best * p.lanes);
+    l->take(&out->list_place, 2 * parts * p.best * p.lanes);
+    l->take(&out->counts, parts * ATS_DEVICE_COUNTS * p.lanes);
 }
 
 void place_all(ats_device *d, void *device_block, void *pinned_block, size_t *device_bytes,
@@ -299,7 +304,8 @@ static void add_piece(const ats_device *d, half *h, const ats_device_pass *pass,
         point_at_keys(d, d->plan.resident ? d->keys : h->window, piece, &args);
     args.first = *std::min_element(position, position + piece.keys);
     args.last = *std::max_element(position, position + piece.keys);
-    const bool keep_z = piece.z != nullptr || d->kind == ATS_DEVICE_CUBLAS;
+    const bool scanned = pass->best != nullptr || pass->counts != nullptr;
+    const bool keep_z = piece.z != nullptr || scanned || d->kind == ATS_DEVICE_CUBLAS;
     args.z = keep_z ? h->out.z + h->keys * p.lanes : nullptr;
     args.sums = h->out.sums + h->count * ATS_DEVICE_SUMS * p.lanes;
     const bool keep_o = h->measured ? !h->no_values : piece.state != nullptr;
@@ -308,16 +314,16 @@ static void add_piece(const ats_device *d, half *h, const ats_device_pass *pass,
     args.view = static_cast<int32_t>(view);
     h->host_in.pieces[h->count++] = args;
     h->keys += piece.keys;
-    h->want_z |= piece.z != nullptr;
     h->want_o |= piece.state != nullptr;
 }
 
 int64_t fill_group(const ats_device *d, half *h, const ats_device_pass *pass, int64_t from)
 {
     const bool side = pass->pieces[from].side != 0;
+    h->pass = pass;
     h->pieces = pass->pieces + from;
     h->count = h->keys = h->side = h->n_views = 0;
-    h->want_z = h->want_o = false;
+    h->want_o = false;
     h->exact = true;
     h->window.first = pass->pieces[from].first;
     for (int64_t i = from; i < pass->n_pieces && h->count < d->plan.pieces; i++) {

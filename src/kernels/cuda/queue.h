@@ -41,6 +41,7 @@ struct group_input {
     int64_t *low, *high; // [MAX_VIEWS, lanes]
     float *side_k, *side_v, *side_norm, *side_log_norm, *side_plane;
     int64_t *side_position;
+    float *above; // [ATS_DEVICE_COUNTS, lanes]
     void **weights, **value_rows, **outputs; // [pieces] for the batched products
 };
 
@@ -48,6 +49,9 @@ struct group_output {
     float *z;    // [pieces * leaf, lanes]
     float *sums; // [pieces, ATS_DEVICE_SUMS, lanes]
     float *o;    // [pieces, rows, v_pitch]
+    float *list_z;       // [2, parts, best, lanes]
+    int32_t *list_place; // likewise
+    int32_t *counts;     // [parts, ATS_DEVICE_COUNTS, lanes]
 };
 
 struct unfused; // the cublas kind's handle
@@ -60,9 +64,10 @@ struct half {
     unsigned char *weights = nullptr; // [pieces * leaf, lanes] x 4 bytes, cublas only
     unfused *blas = nullptr;
     // The group under way.
+    const ats_device_pass *pass = nullptr;
     const ats_device_piece *pieces = nullptr;
     int64_t count = 0, keys = 0, side = 0, n_views = 0;
-    bool want_z = false, want_o = false;
+    bool want_o = false;
     bool measured = false, no_values = false; // time alone is wanted
     int64_t view_index[MAX_VIEWS] = {}; // of the pass
     bool exact = true;                  // no view needs a second half
@@ -115,6 +120,11 @@ ats_device_status upload_group(half *h, const ats_device *device, bool side,
 // The group's products and sums, after its input is on its way.
 ats_device_status compute_group(ats_device *device, half *h, const pass_args &args, bool side,
                                 ats_device_error *error);
+
+// scan.cpp: lists and counts of the group under way, where its pass wants them; and what comes back.
+ats_device_status scan_group(ats_device *device, half *h, const pass_args &args,
+                             ats_device_error *error);
+void scan_results(const ats_device *device, const half *h, int64_t count);
 
 // rung.cpp: with the device's workspace in place, before it is planned.
 ats_device_status choose_rung(ats_device *device, int capability, ats_device_error *error);

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(THREADS) sums(pass_args args, weight_args to)
     const float base = s.m > -INFINITY ? s.m : 0.0f;
     for (int key = 0; key < piece.keys; key++) {
         const int64_t at = int64_t(key) * args.lanes + row;
-        const float z = piece.z[at], below = fmaxf(z - base, FAR_BELOW);
+        const float z = piece.z[at], below = ptx::max_nan(z - base, FAR_BELOW);
         const float w = ptx::exp2(below * LOG2E);
         s.l += w;
         s.e += w * below;

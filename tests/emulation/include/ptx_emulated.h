@@ -269,6 +269,8 @@ inline void copy_tile(void *shared, const CUtensorMap *map, int column, int row,
     cuemu::copy_tile({static_cast<unsigned char *>(shared), map, column, row, bar, land_tile, bytes});
 }
 
+inline float max_nan(float x, float y) { return x != x || x > y ? x : y; }
+
 inline float exp2(float x)
 {
     const float y = std::exp2(x);
