@@ -277,7 +277,28 @@ static void ops_dot_pairs(int64_t keys, int64_t rows, int64_t d, const uint16_t 
 }
 #endif
 
-/* Columns [column, column + nv vectors) of the sums of some keys, added to o when `more`. */
+/* Lanes of two neighbouring vectors: the even ones into the first and the odd ones into the second,
+ * and back. */
+#define EVEN_OF(more, i) (2 * (i) + (more))
+#define HALF_OF(half, i) ((i) % 2 * VL + ((half)*VL + (i)) / 2)
+INLINE void part_lanes(vf *a, vf *b)
+{
+    const vi even = V_EACH(EVEN_OF, 0), odd = V_EACH(EVEN_OF, 1);
+    const vf x = *a, y = *b;
+    *a = v_shuffle(x, y, even);
+    *b = v_shuffle(x, y, odd);
+}
+
+INLINE void join_lanes(vf *a, vf *b)
+{
+    const vi low = V_EACH(HALF_OF, 0), high = V_EACH(HALF_OF, 1);
+    const vf x = *a, y = *b;
+    *a = v_shuffle(x, y, low);
+    *b = v_shuffle(x, y, high);
+}
+
+/* Columns [column, column + nv vectors) of the sums of some keys, added to o when `more`. bfloat16
+ * words are widened two vectors at a time, even columns apart from odd ones: a shift and a mask. */
 INLINE void mix_strip(const int few, const int nv, const ats_dtype dtype, int64_t keys,
                       int64_t width, const void *v, int64_t at, const float *p, bool more, float *o,
                       const char **next, int64_t lines)
@@ -288,16 +309,32 @@ INLINE void mix_strip(const int few, const int nv, const ats_dtype dtype, int64_
 #pragma GCC unroll 16
         for (int j = 0; j < nv; j++)
             sum[r][j] = more ? v_load(o + r * width + j * VL) : v_set(0.0f);
+    const bool paired = dtype == ATS_BF16 && nv % 2 == 0;
+#pragma GCC unroll 8
+    for (int r = 0; r < few; r++)
+#pragma GCC unroll 8
+        for (int j = 0; paired && j < nv; j += 2) part_lanes(&sum[r][j], &sum[r][j + 1]);
     for (int64_t i = 0; i < keys; i++, at += width, p += ATS_CPU_FEW) {
         vf value[16];
         fetch(next, lines);
+#pragma GCC unroll 8
+        for (int j = 0; paired && j < nv; j += 2) {
+            vi words;
+            memcpy(&words, (const uint16_t *)v + at + j * VL, sizeof words);
+            value[j] = (vf)(words << 16);
+            value[j + 1] = (vf)(words & (int32_t)0xffff0000);
+        }
 #pragma GCC unroll 16
-        for (int j = 0; j < nv; j++) value[j] = v_load_as(dtype, v, at + j * VL);
+        for (int j = 0; !paired && j < nv; j++) value[j] = v_load_as(dtype, v, at + j * VL);
 #pragma GCC unroll 8
         for (int r = 0; r < few; r++)
 #pragma GCC unroll 16
             for (int j = 0; j < nv; j++) sum[r][j] += p[r] * value[j];
     }
+#pragma GCC unroll 8
+    for (int r = 0; r < few; r++)
+#pragma GCC unroll 8
+        for (int j = 0; paired && j < nv; j += 2) join_lanes(&sum[r][j], &sum[r][j + 1]);
 #pragma GCC unroll 8
     for (int r = 0; r < few; r++)
 #pragma GCC unroll 16
