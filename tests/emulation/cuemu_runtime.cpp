@@ -250,6 +250,8 @@ cudaError_t cudaFuncSetAttribute(const void *kernel, cudaFuncAttribute, int valu
 {
     const std::lock_guard<std::mutex> hold(lock);
     if (value > setting("CUEMU_SHARED", 166912)) return done(cudaErrorInvalidValue);
+    if (value < shared_limits[kernel])
+        cuemu::fail("a kernel's shared memory is lowered: another thread may be launching it");
     shared_limits[kernel] = value;
     return cudaSuccess;
 }

@@ -160,9 +160,7 @@ static cudaError_t launch(const pass_args &args, const mma_shape &shape, int pie
                           cudaStream_t stream)
 {
     const int64_t shared = shared_bytes(shape, warps);
-    const cudaError_t rc =
-        cudaFuncSetAttribute(reinterpret_cast<const void *>(pass_mma<T, DV>),
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+    const cudaError_t rc = allow_shared(reinterpret_cast<const void *>(pass_mma<T, DV>), shared);
     if (rc != cudaSuccess) return rc;
     const unsigned tiles = static_cast<unsigned>((args.lanes + warps * ROWS - 1) / (warps * ROWS));
     ATS_LAUNCH((pass_mma<T, DV>), dim3(static_cast<unsigned>(pieces), tiles),

@@ -191,9 +191,8 @@ __global__ void __launch_bounds__(THREADS, 4) pass_simt(pass_args args)
 cudaError_t launch_simt(const pass_args &args, int pieces, cudaStream_t stream)
 {
     const unsigned tiles = static_cast<unsigned>((args.lanes + BLOCK_ROWS - 1) / BLOCK_ROWS);
-    const cudaError_t rc = cudaFuncSetAttribute(reinterpret_cast<const void *>(pass_simt),
-                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(sizeof(simt_shared)));
+    const cudaError_t rc =
+        allow_shared(reinterpret_cast<const void *>(pass_simt), sizeof(simt_shared));
     if (rc != cudaSuccess) return rc;
     ATS_LAUNCH(pass_simt, dim3(static_cast<unsigned>(pieces), tiles), dim3(THREADS),
                sizeof(simt_shared), stream, args);

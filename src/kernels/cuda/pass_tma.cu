@@ -218,9 +218,7 @@ static cudaError_t launch(const pass_args &args, const mma_shape &shape, const t
                           const tma_maps &maps, int pieces, int processors, cudaStream_t stream)
 {
     const int64_t shared = shared_bytes(shape, block.groups, block.stages);
-    const cudaError_t rc =
-        cudaFuncSetAttribute(reinterpret_cast<const void *>(pass_tma<T, DV>),
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+    const cudaError_t rc = allow_shared(reinterpret_cast<const void *>(pass_tma<T, DV>), shared);
     if (rc != cudaSuccess) return rc;
     const int block_rows = block.groups * GROUP_ROWS;
     const int tiles = (args.lanes + block_rows - 1) / block_rows;

@@ -110,9 +110,7 @@ static cudaError_t launch(const pass_args &args, const mma_shape &shape, int pie
                           cudaStream_t stream)
 {
     const int64_t shared = shared_bytes(shape, groups);
-    const cudaError_t rc =
-        cudaFuncSetAttribute(reinterpret_cast<const void *>(pass_wgmma<T, DV>),
-                             cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared));
+    const cudaError_t rc = allow_shared(reinterpret_cast<const void *>(pass_wgmma<T, DV>), shared);
     if (rc != cudaSuccess) return rc;
     const int block_rows = groups * GROUP_ROWS;
     const unsigned tiles = static_cast<unsigned>((args.lanes + block_rows - 1) / block_rows);
