@@ -15,7 +15,7 @@ fail() { echo "package: $*" >&2; exit 1; }
 program=$root/usr/bin/attnstress
 share=$root/usr/share/attnstress
 [[ -x $program ]] || fail "no program in $deb"
-dpkg-deb -f "$deb" Depends | grep -q libhdf5 || fail "the package does not depend on libhdf5"
+grep -q libhdf5 <<<"$(dpkg-deb -f "$deb" Depends)" || fail "the package does not depend on libhdf5"
 
 "$program" run "$share/suites/quickstart.yaml" -o "$scratch/installed.h5" --quiet --force
 filter=$(find "$root" -name libh5zstd.so)
@@ -36,8 +36,8 @@ complete_words() {
     bash -c 'source "$1"; COMP_WORDS=(attnstress "${@:2}"); COMP_CWORD=$(($# - 1)); _attnstress
              printf "%s\n" "${COMPREPLY[@]}"' _ "$root/usr/share/bash-completion/completions/attnstress" "$@"
 }
-complete_words ver | grep -qx verify || fail "completion does not know verify"
-complete_words explain --ca | grep -qx -- --case || fail "completion does not know explain --case"
+grep -qx verify <<<"$(complete_words ver)" || fail "completion does not know verify"
+grep -qx -- --case <<<"$(complete_words explain --ca)" || fail "completion does not know explain --case"
 
 if [[ ${ATTNSTRESS_TEST_INSTALL:-} == 1 ]]; then
     dpkg -i "$deb"
