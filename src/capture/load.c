@@ -348,12 +348,14 @@ ats_code ats_capture_storage(const ats_capture *capture, int64_t sample, int64_t
     layer_group(file->sample_groups[sample], l, group);
     for (int i = 0; i < TENSORS; i++) {
         ats_h5_dataset dataset;
+        int64_t stored = 0;
         ATS_TRY(tensor_open(file, group, &want.at[i], i, l, &dataset, err));
         present[i] = dataset.id > 0;
         const size_t element = i > KEEP ? sizeof(float) : dataset.size;
         storage.bytes += present[i] ? dataset.count * (int64_t)element : 0;
-        storage.stored += dataset.stored;
-        if (i <= V) rc = ats_capture_dtype(file, &dataset, dtypes[i], err);
+        if (present[i]) rc = ats_h5_stored(&dataset, &stored, err);
+        storage.stored += stored;
+        if (rc == ATS_OK && i <= V) rc = ats_capture_dtype(file, &dataset, dtypes[i], err);
         ats_h5_dataset_close(&dataset);
         if (rc != ATS_OK) goto out;
     }

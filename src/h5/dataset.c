@@ -140,11 +140,6 @@ static ats_code describe(ats_h5_dataset *dataset, ats_err *err)
         ATS_TRY(describe_chunks(dataset, creation, err));
         ATS_TRY(describe_filters(dataset, creation, err));
     }
-    dataset->stored = (int64_t)H5Dget_storage_size(dataset->id);
-    if (dataset->file->size > 0 && dataset->stored > dataset->file->size)
-        rc = ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
-                         "claims %lld stored bytes in a file of %lld; the file is damaged",
-                         (long long)dataset->stored, (long long)dataset->file->size);
 out:
     H5Pclose(creation);
     return rc;
@@ -283,6 +278,15 @@ static int64_t machine_memory(void)
     return pages > 0 && page > 0 ? (int64_t)pages * (int64_t)page : INT64_MAX;
 }
 
+ats_code ats_h5_stored(const ats_h5_dataset *dataset, int64_t *out, ats_err *err)
+{
+    *out = (int64_t)H5Dget_storage_size(dataset->id);
+    if (dataset->file->size == 0 || *out <= dataset->file->size) return ATS_OK;
+    return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
+                       "claims %lld stored bytes in a file of %lld; the file is damaged",
+                       (long long)*out, (long long)dataset->file->size);
+}
+
 ats_code ats_h5_expect_stored(const ats_h5_dataset *dataset, bool sparse, ats_err *err)
 {
     /* The best that zstd can do is 128 KiB of equal bytes in 4 bytes. */
@@ -295,7 +299,9 @@ ats_code ats_h5_expect_stored(const ats_h5_dataset *dataset, bool sparse, ats_er
                            (long long)machine_memory());
     if (sparse && dataset->chunked) return ATS_OK;
     const int64_t ratio = dataset->n_filters > 0 ? BEST_RATIO : 1;
-    const int64_t stored = (int64_t)H5Dget_storage_size(dataset->id);
+    int64_t stored = 0;
+    const ats_code rc = ats_h5_stored(dataset, &stored, err);
+    if (rc != ATS_OK) return rc;
     if (stored >= bytes / ratio && stored > 0) return ATS_OK;
     return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
                        "should hold %lld bytes, but only %lld are stored; it was never written, "

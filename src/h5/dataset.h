@@ -42,8 +42,7 @@ typedef struct ats_h5_dataset {
     size_t size; /* bytes of a stored element */
     int rank;    /* 0: scalar */
     int64_t extent[ATS_H5_MAX_RANK];
-    int64_t count;  /* product of the extents */
-    int64_t stored; /* bytes in the file */
+    int64_t count; /* product of the extents */
     bool chunked;
     int64_t chunk[ATS_H5_MAX_RANK]; /* when chunked */
     int n_filters;
@@ -78,6 +77,8 @@ void ats_h5_dataset_close(ats_h5_dataset *dataset);
  */
 ATS_MUST_CHECK ats_code ats_h5_expect_shape(const ats_h5_dataset *dataset, int rank,
                                             const int64_t *extent, const char *axes, ats_err *err);
+/* Bytes in the file, which HDF5 counts chunk by chunk. */
+ATS_MUST_CHECK ats_code ats_h5_stored(const ats_h5_dataset *dataset, int64_t *out, ats_err *err);
 /* Refuses more decoded bytes than the stored bytes can hold, or than the machine has memory for.
  * sparse: chunks that were never written are allowed (they hold the fill value). */
 ATS_MUST_CHECK ats_code ats_h5_expect_stored(const ats_h5_dataset *dataset, bool sparse,
@@ -94,10 +95,15 @@ ATS_MUST_CHECK ats_code ats_h5_write(const ats_h5_dataset *dataset, const int64_
 /* Every string of a text dataset (any rank, row-major), in the arena, NUL-terminated. */
 ATS_MUST_CHECK ats_code ats_h5_read_texts(const ats_h5_dataset *dataset, ats_arena *arena,
                                           const char *const **out, ats_err *err);
-/* A new variable-length UTF-8 dataset [count]; count -1: scalar. */
+/* A new variable-length UTF-8 dataset [count]; count -1: scalar. texts NULL: all empty, until they
+ * are put. */
 ATS_MUST_CHECK ats_code ats_h5_write_texts(const ats_h5_file *file, const char *name,
                                            const char *const *texts, int64_t count,
                                            ats_h5_dataset *out, ats_err *err);
+
+/* texts [count] from element `first` on of a text dataset of rank 1. */
+ATS_MUST_CHECK ats_code ats_h5_put_texts(const ats_h5_dataset *dataset, int64_t first,
+                                         const char *const *texts, int64_t count, ats_err *err);
 
 /* A whole small dataset in one call: create, write, close. */
 ATS_MUST_CHECK ats_code ats_h5_save(const ats_h5_file *file, const char *name, ats_h5_type type,

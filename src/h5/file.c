@@ -104,25 +104,35 @@ static ats_code stat_input(ats_h5_file *file, ats_err *err)
     return ATS_OK;
 }
 
-ats_code ats_h5_open(const char *path, ats_h5_file *out, ats_err *err)
+static ats_code open_input(const char *path, bool known, ats_h5_file *out, ats_err *err)
 {
     ats_h5_file file;
     ats_code rc;
     ATS_TRY(file_init(path, &file, err));
     ATS_TRY(stat_input(&file, err));
-    ATS_TRY(ats_h5_probe(&file, err));
+    if (!known) ATS_TRY(ats_h5_probe(&file, err));
     file.id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
     if (file.id < 0) {
         file.id = 0;
         rc = ats_h5_error(err, ATS_E_INPUT, &file, NULL, "cannot be opened as HDF5");
         goto out;
     }
-    ATS_TRY(ats_h5_heaps_check(&file, err));
+    if (!known) ATS_TRY(ats_h5_heaps_check(&file, err));
     *out = file;
     return ATS_OK;
 out:
     ats_h5_close(&file);
     return rc;
+}
+
+ats_code ats_h5_open(const char *path, ats_h5_file *out, ats_err *err)
+{
+    return open_input(path, false, out, err);
+}
+
+ats_code ats_h5_open_again(const char *path, ats_h5_file *out, ats_err *err)
+{
+    return open_input(path, true, out, err);
 }
 
 static bool locking_is_off(void)

@@ -35,6 +35,9 @@ ATS_MUST_CHECK ats_code ats_h5_init(ats_err *err);
 
 /* Read-only. ATS_E_INPUT: not there or not HDF5; ATS_E_LOCK: locked by a writer. */
 ATS_MUST_CHECK ats_code ats_h5_open(const char *path, ats_h5_file *out, ats_err *err);
+/* The same for a file that was opened before and has not changed since: its texts are not looked
+ * through again. */
+ATS_MUST_CHECK ats_code ats_h5_open_again(const char *path, ats_h5_file *out, ats_err *err);
 /* Writes to "<path>.tmp": format bounds (V18, V18), creation order tracked, no object times.
  * An existing file at path stays until the commit; it is refused when someone holds its lock. */
 ATS_MUST_CHECK ats_code ats_h5_create(const char *path, ats_h5_file *out, ats_err *err);

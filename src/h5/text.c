@@ -204,11 +204,30 @@ ats_code ats_h5_write_texts(const ats_h5_file *file, const char *name, const cha
 {
     const hid_t type = ats_h5_text_type();
     const hid_t id = type < 0 ? -1 : create_texts(file, name, type, count);
+    const bool wanted = texts != NULL && count != 0;
     ats_code rc = ATS_OK;
-    if (id < 0 || (count != 0 && H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts) < 0))
+    if (id < 0 || (wanted && H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts) < 0))
         rc = ats_h5_error(err, ATS_E_IO, file, name, "the strings cannot be written");
     if (id >= 0) ats_h5_close_dataset(file, id);
     if (type >= 0) H5Tclose(type);
     if (rc != ATS_OK || out == NULL) return rc;
     return ats_h5_dataset_open(file, name, out, err);
+}
+
+ats_code ats_h5_put_texts(const ats_h5_dataset *dataset, int64_t first, const char *const *texts,
+                          int64_t count, ats_err *err)
+{
+    const hsize_t start = (hsize_t)first, extent = (hsize_t)count;
+    const hid_t type = ats_h5_text_type(), memory = H5Screate_simple(1, &extent, NULL);
+    const hid_t space = H5Dget_space(dataset->id);
+    ats_code rc = ATS_OK;
+    if (type < 0 || memory < 0 || space < 0 ||
+        H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &extent, NULL) < 0 ||
+        H5Dwrite(dataset->id, type, memory, space, H5P_DEFAULT, texts) < 0)
+        rc = ats_h5_error(err, ATS_E_IO, dataset->file, dataset->name,
+                          "the strings cannot be written; is the disk full?");
+    if (type >= 0) H5Tclose(type);
+    if (memory >= 0) H5Sclose(memory);
+    if (space >= 0) H5Sclose(space);
+    return rc;
 }

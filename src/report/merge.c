@@ -106,8 +106,9 @@ ats_code ats_merge_take(ats_merge *merge, int64_t i, ats_result_file **out, ats_
     ats_merge_one *one = &merge->ones[i];
     ats_code rc = ATS_OK;
     if (one->file == NULL) {
-        rc = ats_result_open(one->path, &one->file, err);
+        rc = (one->known ? ats_result_open_again : ats_result_open)(one->path, &one->file, err);
         merge->n_open += rc == ATS_OK;
+        one->known = rc == ATS_OK;
     }
     if (rc != ATS_OK) return rc;
     one->takers++;

@@ -11,6 +11,7 @@ typedef struct ats_merge_one {
     int64_t number, of, ok, skipped, failed;
     ats_result_file *file; /* NULL: not open now */
     int64_t takers;        /* who have not given it back */
+    bool known;            /* was open before */
 } ats_merge_one;
 
 struct ats_merge {

@@ -11,6 +11,7 @@
 enum { JOIN_CASE, JOIN_SAMPLE, JOIN_CURVE, N_JOINS, JOIN_NONE = -1 };
 static const char *const join_names[N_JOINS] = {"case", "sample", "curve"};
 
+/* Rows of a variable that is stored whole, not in chunks. */
 typedef struct piece {
     const char *const *texts; /* [count] */
     void *numbers;            /* [count] of the column's type */
@@ -21,17 +22,17 @@ typedef struct piece {
 typedef struct column {
     const char *name;
     ats_h5_dataset like, out;
-    int join;      /* axis 0 */
-    int index_of;  /* the numbers are indices along this axis; JOIN_NONE: they are not */
-    bool scale;    /* of an axis */
-    bool counts;   /* the scale of an axis that is its indices */
-    piece *pieces; /* [parts]; NULL for chunked ones */
+    int join;     /* axis 0 */
+    int index_of; /* the numbers are indices along this axis; JOIN_NONE: they are not */
+    bool scale;   /* of an axis */
+    bool counts;  /* the scale of an axis that is its indices */
+    piece common; /* what every part holds, where nothing is joined */
 } column;
 
 typedef struct writer {
     ats_merge *merge;
-    ats_arena arena;
-    ats_result_file *first; /* part that descriptions are taken from */
+    ats_arena arena, scratch; /* scratch: of one column */
+    ats_result_file *first;   /* part that descriptions are taken from */
     ats_h5_file out;
     int64_t n_columns;
     column *columns;
@@ -43,6 +44,19 @@ static int join_named(const char *name)
     for (int j = 0; j < N_JOINS; j++)
         if (strcmp(join_names[j], name) == 0) return j;
     return JOIN_NONE;
+}
+
+static ats_code read_piece(const ats_h5_dataset *dataset, ats_arena *arena, piece *out,
+                           ats_err *err)
+{
+    ats_code rc;
+    out->count = dataset->count;
+    if (dataset->type == ATS_H5_TEXT) return ats_h5_read_texts(dataset, arena, &out->texts, err);
+    ATS_TRY(ats_h5_expect_stored(dataset, true, err));
+    ATS_TRY(ats_arena_alloc(arena, out->count, dataset->size, &out->numbers, err));
+    rc = ats_h5_read(dataset, NULL, NULL, dataset->type, out->numbers, err);
+out:
+    return rc;
 }
 
 static ats_code make_column(writer *w, const char *name, column *c, ats_err *err)
@@ -70,7 +84,8 @@ static ats_code make_column(writer *w, const char *name, column *c, ats_err *err
         (!c->like.chunked && c->like.rank > 1) ||
         (c->index_of != JOIN_NONE && c->like.type != ATS_H5_I64))
         ATS_TRY(ats_h5_fail(err, ATS_E_UNSUPPORTED, file, name, "is nothing that can be joined"));
-    if (!c->like.chunked) ATS_TRY(ATS_NEW0(&w->arena, w->merge->count, &c->pieces, err));
+    if (!c->like.chunked && c->join == JOIN_NONE)
+        rc = read_piece(&c->like, &w->arena, &c->common, err);
 out:
     return rc;
 }
@@ -115,29 +130,22 @@ static bool same_piece(const column *c, const piece *a, const piece *b)
     return true;
 }
 
-static ats_code take_piece(writer *w, column *c, const ats_h5_dataset *dataset, int64_t part,
-                           ats_err *err)
+/* What is not joined must be the first part's. The suite's text may have other words: its hash is
+ * among the root's attributes. */
+static ats_code compare_piece(writer *w, const column *c, const ats_h5_dataset *dataset,
+                              ats_err *err)
 {
-    piece *p = &c->pieces[part];
-    ats_code rc = ATS_OK;
-    if (c->join == JOIN_NONE && part > 0 && strcmp(c->name, "suite") == 0) return ATS_OK;
-    p->count = dataset->count;
-    if (c->counts) return ATS_OK;
-    if (dataset->type == ATS_H5_TEXT) {
-        ATS_TRY(ats_h5_read_texts(dataset, &w->arena, &p->texts, err));
-    } else {
-        ATS_TRY(ats_h5_expect_stored(dataset, true, err));
-        ATS_TRY(ats_arena_alloc(&w->arena, p->count, dataset->size, &p->numbers, err));
-        ATS_TRY(ats_h5_read(dataset, NULL, NULL, dataset->type, p->numbers, err));
-    }
-    if (c->join == JOIN_NONE && part > 0 && !same_piece(c, &c->pieces[0], p))
-        rc = ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
-                         "is not the same as in %s: these are parts of different runs",
-                         w->first->file.path);
-    if (c->join == JOIN_NONE && part > 0) *p = (piece){.count = 0};
-out:
-    return rc;
+    piece found = {.count = 0};
+    if (strcmp(c->name, "suite") == 0) return ATS_OK;
+    const ats_code rc = read_piece(dataset, &w->scratch, &found, err);
+    if (rc != ATS_OK || same_piece(c, &c->common, &found)) return rc;
+    return ats_h5_fail(err, ATS_E_INPUT, dataset->file, dataset->name,
+                       "is not the same as in %s: these are parts of different runs",
+                       w->first->file.path);
 }
+
+/* Does the length of this axis's scale say where parts begin? */
+static bool says_rows(const column *c) { return c->counts || (c->scale && c->join == JOIN_SAMPLE); }
 
 /* Its rows are as many as those of the axis; the scale of one that is joined says how many. */
 static ats_code check_rows(writer *w, const column *c, const ats_h5_dataset *dataset, int64_t part,
@@ -147,7 +155,7 @@ static ats_code check_rows(writer *w, const column *c, const ats_h5_dataset *dat
     if (rc != ATS_OK || c->join == JOIN_NONE) return rc;
     int64_t *start = w->start[c->join];
     const int64_t stop = start[part] + dataset->extent[0];
-    if (c->counts || (c->scale && c->join == JOIN_SAMPLE))
+    if (says_rows(c))
         start[part + 1] = stop;
     else if (start[part + 1] != stop)
         rc = ats_h5_fail(err, ATS_E_INPUT, dataset->file, c->name,
@@ -156,23 +164,20 @@ static ats_code check_rows(writer *w, const column *c, const ats_h5_dataset *dat
     return rc;
 }
 
-static ats_code take_rows(writer *w, column *c, const ats_h5_file *file, int64_t part, ats_err *err)
+static ats_code count_rows(writer *w, const column *c, const ats_h5_file *file, int64_t part,
+                           ats_err *err)
 {
     ats_h5_dataset dataset = {.id = 0};
     ats_code rc;
     ATS_TRY(ats_h5_dataset_open(file, c->name, &dataset, err));
-    ATS_TRY(check_rows(w, c, &dataset, part, err));
-    if (c->scale != ats_h5_is_scale(&dataset))
-        ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, file, c->name,
-                            "is the scale of an axis in one part and not in %s",
-                            w->first->file.path));
-    if (c->pieces != NULL) rc = take_piece(w, c, &dataset, part, err);
+    rc = check_rows(w, c, &dataset, part, err);
 out:
     ats_h5_dataset_close(&dataset);
     return rc;
 }
 
-static ats_code take_part(writer *w, int64_t part, ats_err *err)
+/* Where the rows of a part begin in the whole. */
+static ats_code count_part(writer *w, int64_t part, ats_err *err)
 {
     ats_result_file *file = NULL;
     const char *const *names = NULL;
@@ -187,8 +192,8 @@ static ats_code take_part(writer *w, int64_t part, ats_err *err)
                             "runs",
                             (long long)count, w->first->file.path, (long long)w->n_columns));
     for (int64_t i = 0; i < w->n_columns; i++)
-        if (!w->columns[i].like.chunked) /* the others are looked at where they are copied */
-            ATS_TRY(take_rows(w, &w->columns[i], &file->file, part, err));
+        if (says_rows(&w->columns[i]))
+            ATS_TRY(count_rows(w, &w->columns[i], &file->file, part, err));
 out:
     if (file != NULL) ats_merge_give_back(w->merge, part);
     ats_arena_fini(&arena);
@@ -200,50 +205,54 @@ static int64_t rows_of(const writer *w, const column *c)
     return c->join == JOIN_NONE ? c->like.extent[0] : w->start[c->join][w->merge->count];
 }
 
-static ats_code put_texts(writer *w, column *c, ats_err *err)
-{
-    const int64_t n = c->like.rank == 0 ? 1 : rows_of(w, c);
-    const char **all = NULL;
-    int64_t at = 0;
-    ats_code rc = ATS_NEW(&w->arena, n, &all, err);
-    if (rc != ATS_OK) return rc;
-    for (int64_t p = 0; p < w->merge->count; p++)
-        for (int64_t i = 0; i < c->pieces[p].count; i++) all[at++] = c->pieces[p].texts[i];
-    return ats_h5_write_texts(&w->out, c->name, all, c->like.rank == 0 ? -1 : n, &c->out, err);
-}
-
 /* An index of a part becomes one of the whole; -1 stays. */
-static void move_indices(const writer *w, const column *c, int64_t *values)
+static void move_indices(const writer *w, const column *c, int64_t part, const piece *p)
 {
-    int64_t at = 0;
-    for (int64_t p = 0; p < w->merge->count; p++)
-        for (int64_t i = 0; i < c->pieces[p].count; i++, at++)
-            if (values[at] >= 0) values[at] += w->start[c->index_of][p];
+    int64_t *values = p->numbers;
+    for (int64_t i = 0; i < p->count; i++)
+        if (values[i] >= 0) values[i] += w->start[c->index_of][part];
 }
 
-static ats_code put_numbers(writer *w, column *c, ats_err *err)
+static ats_code put_counts(writer *w, const column *c, ats_err *err)
 {
-    const int64_t n = c->like.rank == 0 ? 1 : rows_of(w, c);
-    const size_t size = c->like.size;
-    void *all = NULL;
-    size_t at = 0;
+    const int64_t n = rows_of(w, c);
+    int64_t *all = NULL;
+    ats_code rc = ATS_NEW(&w->scratch, n, &all, err);
+    if (rc != ATS_OK) return rc;
+    for (int64_t i = 0; i < n; i++) all[i] = i;
+    return ats_h5_write(&c->out, NULL, NULL, ATS_H5_I64, all, err);
+}
+
+/* The variable, with what is the same in all parts; the others' rows follow part by part. */
+static ats_code make_out(writer *w, column *c, ats_err *err)
+{
+    const int64_t n = c->like.rank == 0 ? -1 : rows_of(w, c);
+    const bool joined = c->join != JOIN_NONE;
     ats_code rc;
-    ATS_TRY(ats_arena_alloc(&w->arena, n, size, &all, err));
-    if (c->counts) {
-        for (int64_t i = 0; i < n; i++) ((int64_t *)all)[i] = i;
-    } else {
-        for (int64_t p = 0; p < w->merge->count; p++) {
-            const piece *from = &c->pieces[p];
-            if (from->count > 0)
-                memcpy((char *)all + at, from->numbers, (size_t)from->count * size);
-            at += (size_t)from->count * size;
-        }
-        if (c->index_of != JOIN_NONE) move_indices(w, c, all);
+    if (c->like.type == ATS_H5_TEXT) {
+        const char *const *texts = joined ? NULL : c->common.texts;
+        return ats_h5_write_texts(&w->out, c->name, texts, n, &c->out, err);
     }
-    ATS_TRY(ats_h5_dataset_like(&c->like, &w->out, c->like.rank == 0 ? -1 : n, &c->out, err));
-    rc = ats_h5_write(&c->out, NULL, NULL, c->like.type, all, err);
+    ATS_TRY(ats_h5_dataset_like(&c->like, &w->out, n, &c->out, err));
+    if (c->counts)
+        rc = put_counts(w, c, err);
+    else if (!joined)
+        rc = ats_h5_write(&c->out, NULL, NULL, c->like.type, c->common.numbers, err);
 out:
+    ats_arena_reset(&w->scratch);
     return rc;
+}
+
+static ats_code put_piece(writer *w, const column *c, const ats_h5_dataset *dataset, int64_t part,
+                          ats_err *err)
+{
+    piece p = {.count = 0};
+    const int64_t start = w->start[c->join][part];
+    ats_code rc = read_piece(dataset, &w->scratch, &p, err);
+    if (rc != ATS_OK || p.count == 0) return rc;
+    if (c->like.type == ATS_H5_TEXT) return ats_h5_put_texts(&c->out, start, p.texts, p.count, err);
+    if (c->index_of != JOIN_NONE) move_indices(w, c, part, &p);
+    return ats_h5_write(&c->out, &start, &p.count, c->like.type, p.numbers, err);
 }
 
 static const column *scale_named(const writer *w, const char *name)
@@ -272,18 +281,13 @@ static ats_code attach_scales(writer *w, const column *c, ats_err *err)
 static ats_code put_column(writer *w, column *c, ats_err *err)
 {
     ats_code rc;
-    if (c->like.chunked)
-        ATS_TRY(ats_h5_dataset_like(&c->like, &w->out, rows_of(w, c), &c->out, err));
-    else if (c->like.type == ATS_H5_TEXT)
-        ATS_TRY(put_texts(w, c, err));
-    else
-        ATS_TRY(put_numbers(w, c, err));
+    ATS_TRY(make_out(w, c, err));
     if (c->scale)
         ATS_TRY(ats_h5_scale_make(&c->out, c->name, err));
     else if (c->like.rank > 0)
         ATS_TRY(attach_scales(w, c, err));
     rc = ats_h5_attrs_like(&c->like, &c->out, err);
-    if (rc == ATS_OK && !c->like.chunked && !c->scale) ats_h5_dataset_close(&c->out);
+    if (rc == ATS_OK && c->join == JOIN_NONE && !c->scale) ats_h5_dataset_close(&c->out);
 out:
     return rc;
 }
@@ -296,29 +300,51 @@ static ats_code put_head(writer *w, ats_err *err)
     return rc;
 }
 
-static ats_code copy_chunks(writer *w, int64_t part, ats_err *err)
+static ats_code put_chunks(const writer *w, const column *c, const ats_h5_dataset *dataset,
+                           int64_t part, ats_err *err)
 {
-    ats_result_file *file = NULL;
+    const int64_t offset[ATS_H5_MAX_RANK] = {w->start[c->join][part]};
+    if (offset[0] % dataset->chunk[0] != 0)
+        return ats_h5_fail(err, ATS_E_INPUT, dataset->file, c->name,
+                           "its chunks of %lld rows do not begin where this part does (row %lld)",
+                           (long long)dataset->chunk[0], (long long)offset[0]);
+    return ats_h5_copy_chunks(dataset, &c->out, offset, err);
+}
+
+/* One variable of a part into its rows of the whole. */
+static ats_code put_rows(writer *w, const column *c, const ats_h5_file *file, int64_t part,
+                         ats_err *err)
+{
     ats_h5_dataset dataset = {.id = 0};
     ats_code rc;
-    ATS_TRY(ats_merge_take(w->merge, part, &file, err));
-    for (int64_t i = 0; i < w->n_columns; i++) {
-        column *c = &w->columns[i];
-        if (!c->like.chunked) continue;
-        int64_t offset[ATS_H5_MAX_RANK] = {w->start[c->join][part]};
-        ATS_TRY(ats_h5_dataset_open(&file->file, c->name, &dataset, err));
-        ATS_TRY(check_rows(w, c, &dataset, part, err));
-        if (offset[0] % dataset.chunk[0] != 0)
-            ATS_TRY(ats_h5_fail(err, ATS_E_INPUT, &file->file, c->name,
-                                "its chunks of %lld rows do not begin where this part does (row "
-                                "%lld)",
-                                (long long)dataset.chunk[0], (long long)offset[0]));
-        ATS_TRY(ats_h5_copy_chunks(&dataset, &c->out, offset, err));
-        ats_h5_dataset_close(&dataset);
-    }
+    ATS_TRY(ats_h5_dataset_open(file, c->name, &dataset, err));
+    ATS_TRY(check_rows(w, c, &dataset, part, err));
+    if (!c->like.chunked && c->scale != ats_h5_is_scale(&dataset))
+        rc = ats_h5_fail(err, ATS_E_INPUT, file, c->name,
+                         "is the scale of an axis in one part and not in %s", w->first->file.path);
+    else if (c->like.chunked)
+        rc = put_chunks(w, c, &dataset, part, err);
+    else if (c->join == JOIN_NONE)
+        rc = compare_piece(w, c, &dataset, err);
+    else
+        rc = put_piece(w, c, &dataset, part, err);
 out:
+    ats_arena_reset(&w->scratch);
     ats_h5_dataset_close(&dataset);
-    if (file != NULL) ats_merge_give_back(w->merge, part);
+    return rc;
+}
+
+static ats_code put_part(writer *w, int64_t part, ats_err *err)
+{
+    ats_result_file *file = NULL;
+    ats_code rc = ats_merge_take(w->merge, part, &file, err);
+    if (rc != ATS_OK) return rc;
+    for (int64_t i = 0; i < w->n_columns && rc == ATS_OK; i++) {
+        const column *c = &w->columns[i];
+        if (!c->counts && (part > 0 || c->join != JOIN_NONE))
+            rc = put_rows(w, c, &file->file, part, err);
+    }
+    ats_merge_give_back(w->merge, part);
     return rc;
 }
 
@@ -367,11 +393,11 @@ ats_code ats_merge_write(ats_merge *merge, const char *path, const ats_attribute
     writer w = {.merge = merge};
     ats_code rc;
     ATS_TRY(make_columns(&w, err));
-    for (int64_t p = 0; p < merge->count; p++) ATS_TRY(take_part(&w, p, err));
+    for (int64_t p = 0; p < merge->count; p++) ATS_TRY(count_part(&w, p, err));
     ATS_TRY(ats_h5_create(path, &w.out, err));
     ATS_TRY(put_head(&w, err));
     for (int64_t i = 0; i < w.n_columns; i++) ATS_TRY(put_column(&w, &w.columns[i], err));
-    for (int64_t p = 0; p < merge->count; p++) ATS_TRY(copy_chunks(&w, p, err));
+    for (int64_t p = 0; p < merge->count; p++) ATS_TRY(put_part(&w, p, err));
     ATS_TRY(put_tail(&w, attributes, n_attributes, err));
     close_columns(&w);
     w.n_columns = 0;
@@ -381,5 +407,6 @@ out:
     if (w.first != NULL) ats_merge_give_back(merge, 0);
     ats_h5_close(&w.out);
     ats_arena_fini(&w.arena);
+    ats_arena_fini(&w.scratch);
     return rc;
 }

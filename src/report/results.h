@@ -130,6 +130,9 @@ int64_t ats_results_bytes(const ats_results_shape *shape, const ats_metric *metr
 /* Reader, for gates, explain, summaries: whole variable by name as double (NaN fill), dims out. */
 typedef struct ats_result_file ats_result_file;
 ATS_MUST_CHECK ats_code ats_result_open(const char *path, ats_result_file **out, ats_err *err);
+/* The same for a file that was opened before and has not changed since. */
+ATS_MUST_CHECK ats_code ats_result_open_again(const char *path, ats_result_file **out,
+                                              ats_err *err);
 void ats_result_close(ats_result_file *file);
 typedef struct ats_result_variable {
     int rank;

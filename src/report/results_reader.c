@@ -32,13 +32,13 @@ out:
     return rc;
 }
 
-ats_code ats_result_open(const char *path, ats_result_file **out, ats_err *err)
+static ats_code open_result(const char *path, bool known, ats_result_file **out, ats_err *err)
 {
     ats_arena arena = {.blocks = NULL};
     ats_result_file *result = calloc(1, sizeof *result);
     if (result == NULL) return ats_fail(err, ATS_E_MEMORY, "%s: out of memory", path);
     ats_code rc;
-    ATS_TRY(ats_h5_open(path, &result->file, err));
+    ATS_TRY((known ? ats_h5_open_again : ats_h5_open)(path, &result->file, err));
     ATS_TRY(check_head(&result->file, &arena, err));
     *out = result;
     result = NULL;
@@ -46,6 +46,16 @@ out:
     ats_arena_fini(&arena);
     ats_result_close(result);
     return rc;
+}
+
+ats_code ats_result_open(const char *path, ats_result_file **out, ats_err *err)
+{
+    return open_result(path, false, out, err);
+}
+
+ats_code ats_result_open_again(const char *path, ats_result_file **out, ats_err *err)
+{
+    return open_result(path, true, out, err);
 }
 
 void ats_result_close(ats_result_file *file)
