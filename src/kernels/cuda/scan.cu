@@ -178,9 +178,8 @@ cudaError_t launch_best(const pass_args &args, const scan_args &scan, int64_t sh
 {
     const int64_t each = 2 * WARP * (8 * int64_t(scan.limit) + 4);
     const int warps = static_cast<int>(std::min<int64_t>(MAX_WARPS, shared_limit / each));
-    const cudaError_t rc = cudaFuncSetAttribute(reinterpret_cast<const void *>(best_keys),
-                                                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                                static_cast<int>(warps * each));
+    const cudaError_t rc =
+        allow_shared(reinterpret_cast<const void *>(best_keys), warps * each);
     if (rc != cudaSuccess) return rc;
     ATS_LAUNCH(best_keys, grid(args, scan), dim3(static_cast<unsigned>(warps) * WARP),
                static_cast<size_t>(warps * each), stream, args, scan);
