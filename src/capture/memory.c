@@ -26,8 +26,9 @@ static ats_code allocate(size_t bytes, void **out, size_t *room, ats_err *err)
 {
     const size_t size = (bytes + LINE) & ~(size_t)(LINE - 1);
     const bool large = size >= HUGE_PAGE;
-    void *memory = aligned_alloc(large ? HUGE_PAGE : LINE, size);
-    if (memory == NULL) return ats_fail(err, ATS_E_MEMORY, "out of memory: %zu bytes", bytes);
+    void *memory = NULL; /* aligned_alloc would take whole pages alone */
+    if (posix_memalign(&memory, large ? HUGE_PAGE : LINE, size) != 0)
+        return ats_fail(err, ATS_E_MEMORY, "out of memory: %zu bytes", bytes);
     /* A wish: fewer faults where the system grants it. */
     if (large) (void)madvise(memory, size, MADV_HUGEPAGE);
     *out = memory;

@@ -13,9 +13,7 @@ bool ats_filter_read(ats_reader *reader, const ats_node *node, const char *what,
         return false;
     }
     ats_clause *clauses = NULL;
-    if (reader->rc == ATS_OK)
-        reader->rc = ATS_NEW(reader->arena, node->count, &clauses, reader->err);
-    if (reader->rc != ATS_OK) return false;
+    if (!ATS_READ_NEW(reader, node->count, &clauses)) return false;
     bool good = true;
     for (int64_t i = 0; i < node->count; i++) {
         const ats_entry *entry = &node->entries[i];

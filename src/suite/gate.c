@@ -49,9 +49,7 @@ bool ats_gates_read(ats_reader *reader, const ats_node *node, const ats_field *f
                      field->name, ats_node_kind_name(node->kind));
         return false;
     }
-    if (reader->rc == ATS_OK)
-        reader->rc = ATS_NEW0(reader->arena, node->count, &draft->gates, reader->err);
-    if (reader->rc != ATS_OK) return false;
+    if (!ATS_READ_NEW0(reader, node->count, &draft->gates)) return false;
     draft->n_gates = 0; /* a key given twice is read twice */
     bool good = true;
     for (int64_t i = 0; i < node->count; i++) {

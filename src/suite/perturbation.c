@@ -105,15 +105,13 @@ static bool read_combine(ats_reader *reader, ats_perturbation_draft *out)
                      "combine: two names are wanted, [first, second], and no 'kind' beside them");
         return false;
     }
-    reader->rc = ATS_NEW(reader->arena, out->node->count + 2, &out->grid.axes, reader->err);
-    for (int i = 0; i < 2 && reader->rc == ATS_OK; i++) {
+    if (!ATS_READ_NEW(reader, out->node->count + 2, &out->grid.axes)) return false;
+    for (int i = 0; i < 2; i++) {
         ats_assign *assign = NULL;
         ats_point *point = NULL;
         const char *name = NULL;
         if (!ats_read_text(reader, list->items[i], "combine", &name)) return false;
-        reader->rc = ATS_NEW0(reader->arena, 1, &assign, reader->err);
-        if (reader->rc == ATS_OK) reader->rc = ATS_NEW0(reader->arena, 1, &point, reader->err);
-        if (reader->rc != ATS_OK) return false;
+        if (!ATS_READ_NEW0(reader, 1, &assign) || !ATS_READ_NEW0(reader, 1, &point)) return false;
         *assign = (ats_assign){.param = ats_family_param(out->built.family, keys[i]),
                                .value = {.set = true, .text = name}};
         *point = (ats_point){1, assign};
@@ -126,8 +124,7 @@ static bool read_grid(ats_reader *reader, ats_perturbation_draft *out)
 {
     const ats_node *node = out->node;
     const ats_family *family = out->built.family;
-    reader->rc = ATS_NEW(reader->arena, node->count, &out->grid.axes, reader->err);
-    if (reader->rc != ATS_OK) return false;
+    if (!ATS_READ_NEW(reader, node->count, &out->grid.axes)) return false;
     bool good = true;
     out->combine_node = ats_node_get(node, "combine");
     good &= read_combine(reader, out);
@@ -179,8 +176,7 @@ static bool read_excludes(ats_reader *reader, ats_perturbation_draft *out)
     const ats_node *list = entries_of(reader, out->exclude_node, "exclude");
     ats_filter *filters = NULL;
     if (list == NULL) return out->exclude_node == NULL;
-    reader->rc = ATS_NEW0(reader->arena, list->count, &filters, reader->err);
-    if (reader->rc != ATS_OK) return false;
+    if (!ATS_READ_NEW0(reader, list->count, &filters)) return false;
     bool good = true;
     for (int64_t i = 0; i < list->count; i++)
         good &= ats_filter_read(reader, list->items[i], "exclude", &filters[i]);
@@ -199,8 +195,7 @@ static bool read_include(ats_reader *reader, const ats_perturbation_draft *draft
         return false;
     }
     const ats_grid *grid = &draft->grid;
-    reader->rc = ATS_NEW(reader->arena, grid->count + entry->count, &out->axes, reader->err);
-    if (reader->rc != ATS_OK) return false;
+    if (!ATS_READ_NEW(reader, grid->count + entry->count, &out->axes)) return false;
     if (grid->count > 0) memcpy(out->axes, grid->axes, (size_t)grid->count * sizeof *out->axes);
     out->count = grid->count;
     bool good = true;
@@ -223,8 +218,7 @@ static bool read_includes(ats_reader *reader, ats_perturbation_draft *out)
     const ats_node *list = entries_of(reader, out->include_node, "include");
     ats_grid *grids = NULL;
     if (list == NULL) return out->include_node == NULL;
-    reader->rc = ATS_NEW0(reader->arena, list->count, &grids, reader->err);
-    if (reader->rc != ATS_OK) return false;
+    if (!ATS_READ_NEW0(reader, list->count, &grids)) return false;
     bool good = true;
     for (int64_t i = 0; i < list->count; i++)
         good &= read_include(reader, out, list->items[i], &grids[i]);
@@ -290,9 +284,7 @@ bool ats_perturbations_read(ats_reader *reader, const ats_node *node, const ats_
                            "without cases tests nothing");
         return false;
     }
-    if (reader->rc == ATS_OK)
-        reader->rc = ATS_NEW0(reader->arena, node->count, &draft->perturbations, reader->err);
-    if (reader->rc != ATS_OK) return false;
+    if (!ATS_READ_NEW0(reader, node->count, &draft->perturbations)) return false;
     draft->n_perturbations = node->count;
     bool good = true;
     for (int64_t i = 0; i < node->count && reader->rc == ATS_OK; i++)

@@ -65,8 +65,7 @@ static bool read_list(ats_reader *reader, const ats_node *node, const char *what
     if (good && count > LONGEST)
         ats_issue_at(reader->issues, node, "E-too-big", "%s: more than 65,536 entries", what);
     if (!good || count == 0 || count > LONGEST) return false;
-    reader->rc = ATS_NEW(reader->arena, count, &items, reader->err);
-    if (reader->rc != ATS_OK) return false;
+    if (!ATS_READ_NEW(reader, count, &items)) return false;
     int64_t used = 0;
     for (int64_t i = 0; i < n; i++) {
         if (!read_range(reader, nodes[i], what, &first, &last)) return false;

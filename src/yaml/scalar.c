@@ -156,9 +156,7 @@ bool ats_read_texts(ats_reader *reader, const ats_node *node, const char *what, 
     const ats_node *const *nodes = list ? node->items : one;
     const int64_t count = list ? node->count : 1;
     const char **items = NULL;
-    reader->rc =
-        reader->rc != ATS_OK ? reader->rc : ATS_NEW(reader->arena, count, &items, reader->err);
-    if (reader->rc != ATS_OK) return false;
+    if (!ATS_READ_NEW(reader, count, &items)) return false;
     bool good = true;
     for (int64_t i = 0; i < count; i++) good &= ats_read_text(reader, nodes[i], what, &items[i]);
     if (good) *out = (ats_strings){.count = count, .items = items};

@@ -23,6 +23,14 @@ typedef struct ats_reader {
     void *user;
 } ats_reader;
 
+/* Typed memory of the reader's arena. False without memory, or when `rc` tells of an earlier
+ * failure, which stays. */
+#define ATS_READ_NEW(reader, n, out) ATS_READ_BY_(ATS_NEW, reader, n, out)
+#define ATS_READ_NEW0(reader, n, out) ATS_READ_BY_(ATS_NEW0, reader, n, out)
+#define ATS_READ_BY_(new, reader, n, out)                                                          \
+    ((reader)->rc == ATS_OK &&                                                                     \
+     ((reader)->rc = new ((reader)->arena, (n), (out), (reader)->err)) == ATS_OK)
+
 bool ats_read_text(ats_reader *reader, const ats_node *node, const char *what, const char **out);
 bool ats_read_bool(ats_reader *reader, const ats_node *node, const char *what, bool *out);
 /* Whole numbers: digits with a sign, 0x1F, 0o17. 1e3 and 5.0 are refused with the digits to write.

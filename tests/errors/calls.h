@@ -1,0 +1,180 @@
+/* What the sweep can let fail: functions of other libraries, and of base/arena.h, that src/ calls.
+ *
+ * X(name, result of a failed call, errno): arguments are whole numbers or pointers, at most eight,
+ * and the call is not made. Those with other needs are written out in calls.c. CMakeLists.txt reads
+ * this list. Closing is left alone: who closes has nothing left to report. */
+#ifndef ATS_TESTS_ERRORS_CALLS_H
+#define ATS_TESTS_ERRORS_CALLS_H
+
+#include <stdbool.h>
+
+/* Is the call made here, by the function that asks, the one to fail? Then errno is `why`. */
+bool ats_call_fails(const char *name, int why);
+
+#define ATS_CALLS(X)                                                                               \
+    X(malloc, 0, ENOMEM)                                                                           \
+    X(calloc, 0, ENOMEM)                                                                           \
+    X(realloc, 0, ENOMEM)                                                                          \
+    X(aligned_alloc, 0, ENOMEM)                                                                    \
+    X(strdup, 0, ENOMEM)                                                                           \
+    X(fopen, 0, EACCES)                                                                            \
+    X(fdopen, 0, ENOMEM)                                                                           \
+    X(fmemopen, 0, ENOMEM)                                                                         \
+    X(fread, 0, EIO)                                                                               \
+    X(fflush, -1, ENOSPC)                                                                          \
+    X(fseek, -1, EIO)                                                                              \
+    X(ftell, -1, EIO)                                                                              \
+    X(open, -1, EACCES)                                                                            \
+    X(read, -1, EIO)                                                                               \
+    X(pread, -1, EIO)                                                                              \
+    X(write, -1, ENOSPC)                                                                           \
+    X(pwrite, -1, ENOSPC)                                                                          \
+    X(fsync, -1, EIO)                                                                              \
+    X(rename, -1, EIO)                                                                             \
+    X(mkdir, -1, EROFS)                                                                            \
+    X(mkdtemp, 0, EROFS)                                                                           \
+    X(mkstemp, -1, EROFS)                                                                          \
+    X(unlink, -1, EIO)                                                                             \
+    X(unlinkat, -1, EIO)                                                                           \
+    X(remove, -1, EIO)                                                                             \
+    X(rmdir, -1, EIO)                                                                              \
+    X(opendir, 0, EACCES)                                                                          \
+    X(dup, -1, EMFILE)                                                                             \
+    X(flock, -1, ENOLCK)                                                                           \
+    X(stat, -1, EACCES)                                                                            \
+    X(fstat, -1, EIO)                                                                              \
+    X(lstat, -1, EACCES)                                                                           \
+    X(fstatat, -1, EACCES)                                                                         \
+    X(access, -1, EACCES)                                                                          \
+    X(realpath, 0, EACCES)                                                                         \
+    X(readlink, -1, EACCES)                                                                        \
+    X(futimens, -1, EIO)                                                                           \
+    X(utimensat, -1, EIO)                                                                          \
+    X(gethostname, -1, EIO)                                                                        \
+    X(sysconf, -1, EINVAL)                                                                         \
+    X(getrusage, -1, EINVAL)                                                                       \
+    X(sched_getaffinity, -1, EINVAL)                                                               \
+    X(sigaction, -1, EINVAL)                                                                       \
+    X(pthread_create, EAGAIN, EAGAIN)                                                              \
+    X(pthread_mutex_init, ENOMEM, ENOMEM)                                                          \
+    X(pthread_cond_init, ENOMEM, ENOMEM)                                                           \
+    X(newlocale, 0, ENOMEM)                                                                        \
+    X(gmtime_r, 0, EOVERFLOW)                                                                      \
+    X(glob, 1, ENOMEM)                                                                             \
+    X(json_array, 0, ENOMEM)                                                                       \
+    X(json_object, 0, ENOMEM)                                                                      \
+    X(json_integer, 0, ENOMEM)                                                                     \
+    X(json_string, 0, ENOMEM)                                                                      \
+    X(json_dumps, 0, ENOMEM)                                                                       \
+    X(json_dumpf, -1, ENOSPC)                                                                      \
+    X(json_dump_file, -1, ENOSPC)                                                                  \
+    X(json_loadb, 0, ENOMEM)                                                                       \
+    X(json_loads, 0, ENOMEM)                                                                       \
+    X(yaml_parser_initialize, 0, ENOMEM)                                                           \
+    X(zip_fopen_index, 0, ENOMEM)                                                                  \
+    X(zip_fread, -1, EIO)                                                                          \
+    X(zip_stat_index, -1, EIO)                                                                     \
+    X(ZSTD_createCCtx, 0, ENOMEM)                                                                  \
+    X(ZSTD_createDCtx, 0, ENOMEM)                                                                  \
+    X(ZSTD_CCtx_setParameter, -1, ENOMEM)                                                          \
+    X(ZSTD_compress2, -1, ENOMEM)                                                                  \
+    X(ZSTD_decompress, -1, EIO)                                                                    \
+    X(ZSTD_decompressDCtx, -1, EIO)                                                                \
+    X(compress2, -4, ENOMEM)                                                                       \
+    X(uncompress, -3, EIO)                                                                         \
+    X(XXH3_createState, 0, ENOMEM)                                                                 \
+    X(H5Acreate2, -1, 0)                                                                           \
+    X(H5Acreate_by_name, -1, 0)                                                                    \
+    X(H5Adelete_by_name, -1, 0)                                                                    \
+    X(H5Aexists_by_name, -1, 0)                                                                    \
+    X(H5Aget_space, -1, 0)                                                                         \
+    X(H5Aget_type, -1, 0)                                                                          \
+    X(H5Aiterate2, -1, 0)                                                                          \
+    X(H5Aiterate_by_name, -1, 0)                                                                   \
+    X(H5Aopen, -1, 0)                                                                              \
+    X(H5Aopen_by_name, -1, 0)                                                                      \
+    X(H5Aread, -1, 0)                                                                              \
+    X(H5Awrite, -1, 0)                                                                             \
+    X(H5DSget_num_scales, -1, 0)                                                                   \
+    X(H5DSget_scale_name, -1, 0)                                                                   \
+    X(H5DSis_scale, -1, 0)                                                                         \
+    X(H5DSiterate_scales, -1, 0)                                                                   \
+    X(H5DSset_scale, -1, 0)                                                                        \
+    X(H5Dcreate2, -1, 0)                                                                           \
+    X(H5Dget_chunk_info, -1, 0)                                                                    \
+    X(H5Dget_chunk_info_by_coord, -1, 0)                                                           \
+    X(H5Dget_chunk_storage_size, -1, 0)                                                            \
+    X(H5Dget_create_plist, -1, 0)                                                                  \
+    X(H5Dget_num_chunks, -1, 0)                                                                    \
+    X(H5Dget_space, -1, 0)                                                                         \
+    X(H5Dget_type, -1, 0)                                                                          \
+    X(H5Dread, -1, 0)                                                                              \
+    X(H5Dread_chunk, -1, 0)                                                                        \
+    X(H5Dwrite, -1, 0)                                                                             \
+    X(H5Dwrite_chunk, -1, 0)                                                                       \
+    X(H5Fcreate, -1, 0)                                                                            \
+    X(H5Fget_create_plist, -1, 0)                                                                  \
+    X(H5Fget_vfd_handle, -1, 0)                                                                    \
+    X(H5Fopen, -1, 0)                                                                              \
+    X(H5Gcreate2, -1, 0)                                                                           \
+    X(H5Iget_name, -1, 0)                                                                          \
+    X(H5Iget_type, -1, 0)                                                                          \
+    X(H5Lexists, -1, 0)                                                                            \
+    X(H5Literate, -1, 0)                                                                           \
+    X(H5Literate_by_name, -1, 0)                                                                   \
+    X(H5Oget_info2, -1, 0)                                                                         \
+    X(H5Oopen, -1, 0)                                                                              \
+    X(H5Ovisit2, -1, 0)                                                                            \
+    X(H5Pcreate, -1, 0)                                                                            \
+    X(H5Pget_chunk, -1, 0)                                                                         \
+    X(H5Pget_external_count, -1, 0)                                                                \
+    X(H5Pget_fill_value, -1, 0)                                                                    \
+    X(H5Pget_filter2, -1, 0)                                                                       \
+    X(H5Pget_layout, -1, 0)                                                                        \
+    X(H5Pget_nfilters, -1, 0)                                                                      \
+    X(H5Pget_sizes, -1, 0)                                                                         \
+    X(H5Pget_userblock, -1, 0)                                                                     \
+    X(H5Pset_attr_creation_order, -1, 0)                                                           \
+    X(H5Pset_chunk, -1, 0)                                                                         \
+    X(H5Pset_deflate, -1, 0)                                                                       \
+    X(H5Pset_elink_cb, -1, 0)                                                                      \
+    X(H5Pset_fill_value, -1, 0)                                                                    \
+    X(H5Pset_filter, -1, 0)                                                                        \
+    X(H5Pset_layout, -1, 0)                                                                        \
+    X(H5Pset_libver_bounds, -1, 0)                                                                 \
+    X(H5Pset_link_creation_order, -1, 0)                                                           \
+    X(H5Pset_obj_track_times, -1, 0)                                                               \
+    X(H5Pset_shuffle, -1, 0)                                                                       \
+    X(H5Rcreate, -1, 0)                                                                            \
+    X(H5Rdereference2, -1, 0)                                                                      \
+    X(H5Screate, -1, 0)                                                                            \
+    X(H5Screate_simple, -1, 0)                                                                     \
+    X(H5Sget_simple_extent_dims, -1, 0)                                                            \
+    X(H5Sget_simple_extent_ndims, -1, 0)                                                           \
+    X(H5Sget_simple_extent_npoints, -1, 0)                                                         \
+    X(H5Sget_simple_extent_type, -1, 0)                                                            \
+    X(H5Sselect_all, -1, 0)                                                                        \
+    X(H5Sselect_hyperslab, -1, 0)                                                                  \
+    X(H5Tconvert, -1, 0)                                                                           \
+    X(H5Tcopy, -1, 0)                                                                              \
+    X(H5Tcreate, -1, 0)                                                                            \
+    X(H5Tget_class, -1, 0)                                                                         \
+    X(H5Tget_cset, -1, 0)                                                                          \
+    X(H5Tget_fields, -1, 0)                                                                        \
+    X(H5Tget_nmembers, -1, 0)                                                                      \
+    X(H5Tget_order, -1, 0)                                                                         \
+    X(H5Tget_sign, -1, 0)                                                                          \
+    X(H5Tget_size, 0, 0)                                                                           \
+    X(H5Tinsert, -1, 0)                                                                            \
+    X(H5Tis_variable_str, -1, 0)                                                                   \
+    X(H5Tregister, -1, 0)                                                                          \
+    X(H5Tset_cset, -1, 0)                                                                          \
+    X(H5Tset_ebias, -1, 0)                                                                         \
+    X(H5Tset_fields, -1, 0)                                                                        \
+    X(H5Tset_size, -1, 0)                                                                          \
+    X(H5Tset_tag, -1, 0)                                                                           \
+    X(H5Tvlen_create, -1, 0)                                                                       \
+    X(H5Zfilter_avail, -1, 0)                                                                      \
+    X(H5Zregister, -1, 0)
+
+#endif
