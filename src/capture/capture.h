@@ -13,6 +13,7 @@
 
 #include "base/contract.h"
 #include "base/half.h"
+#include "base/scratch.h"
 #include "base/status.h"
 
 typedef enum ats_positions {
@@ -89,7 +90,8 @@ typedef struct ats_attention {
     int64_t bias_heads;       /* 1 or n_q_heads */
     float *out;               /* [n_q_heads, n_probes, d_v] or NULL */
     float *lse;               /* [n_q_heads, n_probes] or NULL; nats */
-    size_t bytes;             /* of all of the above */
+    size_t bytes;             /* in memory, of all of the above */
+    ats_scratch *scratch;     /* k and v lie there, and are announced to it; NULL: in memory */
     size_t room[ATS_TENSORS]; /* bytes of memory behind q, k, v, keep, bias, out, lse, if loaded */
 } ats_attention;
 
@@ -105,11 +107,16 @@ ATS_MUST_CHECK ats_code ats_attention_load(const ats_capture *capture, int64_t s
 ATS_MUST_CHECK ats_code ats_attention_load_heads(const ats_capture *capture, int64_t sample,
                                                  int64_t layer, int64_t first, int64_t count,
                                                  ats_attention *out, ats_err *err);
-/* The same in the memory of `spare` where that fits; leaves `spare` empty. */
+/* The same in the memory of `spare` where that fits; leaves `spare` empty. stream: where k and v go
+ * instead of memory; NULL: they do not. */
+typedef struct ats_stream {
+    const char *folder; /* of the file */
+    int64_t resident;   /* bytes of k and v that stay in memory, see base/scratch.h */
+} ats_stream;
 ATS_MUST_CHECK ats_code ats_attention_reload(const ats_capture *capture, int64_t sample,
                                              int64_t layer, int64_t first, int64_t count,
-                                             ats_attention *spare, ats_attention *out,
-                                             ats_err *err);
+                                             const ats_stream *stream, ats_attention *spare,
+                                             ats_attention *out, ats_err *err);
 void ats_attention_fini(ats_attention *attention);
 /* From now on loading takes the mutex by itself, around its calls of HDF5 alone, so that others who
  * hold it may use HDF5 meanwhile. NULL: no more. */

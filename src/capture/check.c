@@ -88,9 +88,13 @@ static ats_code scan_keys(void *ctx, int64_t index, int worker, ats_err *err)
     const int64_t head = index / blocks, first = index % blocks * ROWS_PER_ITEM;
     const int64_t stop = first + ROWS_PER_ITEM < n ? first + ROWS_PER_ITEM : n;
     const ats_attention *a = s->attention;
+    const int64_t k_row = s->layer->d_qk * (int64_t)ats_dtype_size(a->k_dtype);
+    const int64_t v_row = s->layer->d_v * (int64_t)ats_dtype_size(a->v_dtype);
     (void)worker;
     for (int64_t i = first; i < stop; i++) {
         if (!s->seen[i]) continue;
+        ats_scratch_use(a->scratch, (const char *)a->k + (head * n + i) * k_row, k_row);
+        ats_scratch_use(a->scratch, (const char *)a->v + (head * n + i) * v_row, v_row);
         int64_t column =
             s->suspect_k ? bad_column(a->k_dtype, a->k, head * n + i, s->layer->d_qk) : -1;
         if (column >= 0) return row_fail(s, "k", a->first_kv_head + head, i, column, err);

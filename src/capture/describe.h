@@ -11,6 +11,7 @@ typedef struct ats_storage {
     ats_dtype q_dtype, k_dtype, v_dtype;
     int64_t bytes, stored; /* in memory; in the file */
     bool keep, bias, out, lse;
+    int64_t stream_room; /* bytes of memory that streaming k and v takes while they are read */
 } ats_storage;
 
 ATS_MUST_CHECK ats_code ats_capture_storage(const ats_capture *capture, int64_t sample,

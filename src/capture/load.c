@@ -6,6 +6,7 @@
 #include "capture/describe.h"
 #include "capture/memory.h"
 #include "capture/reader.h"
+#include "capture/stream.h"
 #include "h5/checksum.h"
 #include "h5/chunks.h"
 
@@ -133,11 +134,17 @@ ats_code ats_capture_check_tensors(capture_file *file, const char *sample_group,
 /* The key heads that k and v are wanted of, as boxes. */
 typedef struct heads {
     int64_t start[3], extent[2][3]; /* of k and v */
+    const ats_stream *stream;       /* where they go instead of memory, or NULL */
 } heads;
 
 static const int64_t *wanted_extent(const heads *wanted, int which)
 {
     return which == K || which == V ? wanted->extent[which - K] : NULL;
+}
+
+static bool streams(const heads *wanted, int which)
+{
+    return wanted->stream != NULL && (which == K || which == V);
 }
 
 /* Types, and the bytes that each tensor takes in memory. */
@@ -155,6 +162,7 @@ static ats_code measure(capture_file *file, const ats_h5_dataset *open, const he
             if (rc != ATS_OK) return rc;
             element = ats_dtype_size(*dtypes[i]);
         }
+        if (streams(wanted, i)) continue;
         const int64_t count = extent != NULL ? extent[0] * extent[1] * extent[2] : open[i].count;
         bytes[i] = (size_t)(count > 0 ? count : 1) * element;
         a->bytes += (size_t)count * element;
@@ -204,6 +212,15 @@ static ats_code check_keep_values(const ats_h5_dataset *dataset, uint8_t *keep, 
     return ATS_OK;
 }
 
+static ats_code stream_keys(const ats_h5_dataset *open, const heads *wanted, ats_attention *a,
+                            bool suspect[TENSORS], ats_err *err)
+{
+    const ats_stream_source sources[2] = {
+        {job_of(K, &open[K], wanted, NULL, a->k_dtype, &suspect[K]), ats_dtype_size(a->k_dtype)},
+        {job_of(V, &open[V], wanted, NULL, a->v_dtype, &suspect[V]), ats_dtype_size(a->v_dtype)}};
+    return ats_stream_read(wanted->stream, sources, a, err);
+}
+
 /* Everything that is stored as it is kept goes through one pass; other floats are converted. */
 static ats_code read_tensors(capture_file *file, const ats_h5_dataset *open, const heads *wanted,
                              ats_attention *spare, ats_attention *a, bool suspect[TENSORS],
@@ -226,7 +243,7 @@ static ats_code read_tensors(capture_file *file, const ats_h5_dataset *open, con
     place(&memory, a);
     if (open[BIAS].id != 0) a->bias_heads = open[BIAS].extent[0];
     for (int i = 0; i < TENSORS; i++) {
-        if (open[i].id == 0) continue;
+        if (open[i].id == 0 || streams(wanted, i)) continue;
         jobs[n] = job_of(i, &open[i], wanted, memory.at[i], i == K ? a->k_dtype : a->v_dtype,
                          &suspect[i]);
         if (i > KEEP && open[i].type != ATS_H5_F32)
@@ -235,6 +252,7 @@ static ats_code read_tensors(capture_file *file, const ats_h5_dataset *open, con
             n++;
     }
     ATS_TRY(ats_h5_read_many(jobs, n, err));
+    if (wanted->stream != NULL) ATS_TRY(stream_keys(open, wanted, a, suspect, err));
     if (a->keep != NULL) rc = check_keep_values(&open[KEEP], a->keep, err);
 out:
     return rc;
@@ -251,7 +269,7 @@ ats_code ats_attention_load_heads(const ats_capture *capture, int64_t sample, in
                                   int64_t first, int64_t count, ats_attention *out, ats_err *err)
 {
     ats_attention none = {.bytes = 0};
-    return ats_attention_reload(capture, sample, layer, first, count, &none, out, err);
+    return ats_attention_reload(capture, sample, layer, first, count, NULL, &none, out, err);
 }
 
 /* Everything that needs the file. */
@@ -275,13 +293,14 @@ out:
 }
 
 ats_code ats_attention_reload(const ats_capture *capture, int64_t sample, int64_t layer,
-                              int64_t first, int64_t count, ats_attention *spare,
-                              ats_attention *out, ats_err *err)
+                              int64_t first, int64_t count, const ats_stream *stream,
+                              ats_attention *spare, ats_attention *out, ats_err *err)
 {
     const ats_sample *s = &capture->samples[sample];
     const ats_layer *l = &capture->layers[layer];
     const heads wanted = {.start = {first, 0, 0},
-                          .extent = {{count, s->n_keys, l->d_qk}, {count, s->n_keys, l->d_v}}};
+                          .extent = {{count, s->n_keys, l->d_qk}, {count, s->n_keys, l->d_v}},
+                          .stream = stream};
     ats_attention a = {.first_kv_head = first};
     bool suspect[TENSORS] = {false};
     ats_code rc;
@@ -355,6 +374,10 @@ ats_code ats_capture_storage(const ats_capture *capture, int64_t sample, int64_t
         storage.bytes += present[i] ? dataset.count * (int64_t)element : 0;
         if (present[i]) rc = ats_h5_stored(&dataset, &stored, err);
         storage.stored += stored;
+        if (rc == ATS_OK && (i == K || i == V)) {
+            const int64_t room = ats_stream_room(&dataset);
+            if (room > storage.stream_room) storage.stream_room = room;
+        }
         if (rc == ATS_OK && i <= V) rc = ats_capture_dtype(file, &dataset, dtypes[i], err);
         ats_h5_dataset_close(&dataset);
         if (rc != ATS_OK) goto out;
@@ -371,8 +394,9 @@ out:
 void ats_attention_fini(ats_attention *attention)
 {
     free(attention->q);
-    free(attention->k);
-    free(attention->v);
+    if (attention->scratch == NULL) free(attention->k);
+    if (attention->scratch == NULL) free(attention->v);
+    ats_scratch_free(attention->scratch);
     free(attention->keep);
     free(attention->bias);
     free(attention->out);

@@ -11,6 +11,8 @@ ats_tensor_memory ats_tensor_memory_take(ats_attention *spare)
     ats_tensor_memory memory = {
         .at = {spare->q, spare->k, spare->v, spare->keep, spare->bias, spare->out, spare->lse}};
     memcpy(memory.room, spare->room, sizeof memory.room);
+    if (spare->scratch != NULL) memory.at[1] = memory.at[2] = NULL; /* k and v lie there */
+    ats_scratch_free(spare->scratch);
     *spare = (ats_attention){.bytes = 0};
     return memory;
 }

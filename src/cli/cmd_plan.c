@@ -126,6 +126,11 @@ static void print_memory(const ats_plan *plan)
     printf(", %lld variants together%s%s\n", (long long)plan->batch,
            plan->by_head ? ", key heads one at a time" : "",
            plan->read_ahead ? ", the next layer read ahead" : "");
+    if (plan->streams)
+        printf("keys and values of a head do not fit: through a file of %s in %s, %s of it in "
+               "memory\n",
+               ats_human_bytes(plan->scratch_bytes, a, sizeof a), plan->stream.folder,
+               ats_human_bytes(plan->stream.resident, b, sizeof b));
 }
 
 static json_t *json_share(const ats_plan *plan)
@@ -141,11 +146,12 @@ static json_t *json_share(const ats_plan *plan)
 
 static json_t *json_memory(const ats_plan *plan)
 {
-    return json_pack("{s:I, s:b, s:b, s:I, s:I, s:b, s:b}", "budget", (json_int_t)plan->memory,
+    return json_pack("{s:I, s:b, s:b, s:I, s:I, s:b, s:b, s:I}", "budget", (json_int_t)plan->memory,
                      "given", (int)plan->memory_given, "of_control_group",
                      (int)plan->memory_of_group, "backend", (json_int_t)plan->workspace_bytes,
                      "tensor_cache", (json_int_t)plan->tensor_cache, "by_head", (int)plan->by_head,
-                     "read_ahead", (int)plan->read_ahead);
+                     "read_ahead", (int)plan->read_ahead, "scratch",
+                     (json_int_t)(plan->streams ? plan->scratch_bytes : 0));
 }
 
 static void print_totals(const ats_plan *plan)

@@ -61,8 +61,9 @@ static void print_work(const ats_plan *plan, const ats_outcome *o)
                 "%.0f, %lld of %lld variants touch most keys, %.3g GFLOP",
                 (long long)s->cuts, (long long)s->turns, (long long)s->common_turns, s->passes,
                 s->passes_alone, (long long)s->apart, (long long)s->edits, s->flops / 1e9);
-    ats_verbose("memory: at most %.2f GiB planned%s, %lld evaluations in %lld blocks of rows%s",
+    ats_verbose("memory: at most %.2f GiB planned%s%s, %lld evaluations in %lld blocks of rows%s",
                 (double)plan->peak_bytes / 1073741824.0, plan->by_head ? ", by key head" : "",
+                plan->streams ? ", keys and values through a file" : "",
                 (long long)o->account.problems, (long long)o->account.blocks,
                 plan->read_ahead ? ", the next layer read ahead" : "");
 }

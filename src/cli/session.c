@@ -10,7 +10,10 @@ ats_code ats_session_open(const ats_args *args, ats_session *out, ats_err *err)
     const int64_t n_captures = ats_args_list(args, "capture", &captures);
     const char *memory = ats_args_value(args, "memory");
     ats_plan_options options = {
-        .captures = captures, .n_captures = n_captures, .backend = ats_args_value(args, "backend")};
+        .captures = captures,
+        .n_captures = n_captures,
+        .backend = ats_args_value(args, "backend"),
+        .scratch = ats_args_value(args, "scratch")};
     ats_code rc;
     if (memory != NULL && !ats_memory_parse(memory, &options.memory))
         return ats_fail(err, ATS_E_USAGE,

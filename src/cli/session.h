@@ -20,6 +20,8 @@ void ats_session_close(ats_session *session);
     {"capture", 0, ATS_OPT_LIST, "FILE", "capture, in place of the suite's", false},               \
         {"set", 0, ATS_OPT_LIST, "KEY=VALUE", "override a field of the suite", false},             \
         {"memory", 0, ATS_OPT_VALUE, "SIZE", "memory to use, such as 2G", false},                  \
+        {"scratch", 0, ATS_OPT_VALUE, "DIR", "folder on a disk for what memory cannot hold",       \
+         false},                                                                                   \
     {                                                                                              \
         "backend", 0, ATS_OPT_VALUE, "NAME", "auto, reference, cpu, cuda or cublas", false         \
     }

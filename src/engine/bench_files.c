@@ -74,7 +74,7 @@ static ats_code load_layer(const ats_capture *capture, int64_t layer, ats_attent
     ats_attention next = {.bytes = 0};
     const ats_code rc =
         ats_attention_reload(capture, layer / capture->n_layers, layer % capture->n_layers, 0,
-                             capture->layers[0].n_kv_heads, last, &next, err);
+                             capture->layers[0].n_kv_heads, NULL, last, &next, err);
     *last = next;
     return rc;
 }

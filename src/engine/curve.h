@@ -7,6 +7,7 @@
 #ifndef ATS_ENGINE_CURVE_H
 #define ATS_ENGINE_CURVE_H
 
+#include "engine/tensors.h"
 #include "metrics/dose.h"
 #include "report/results.h"
 #include "suite/suite.h"
@@ -57,7 +58,8 @@ typedef struct ats_breakdowns {
     int8_t *censored; /* as ats_censoring */
 } ats_breakdowns;
 ATS_MUST_CHECK ats_code ats_breakdowns_make(ats_arena *arena, const struct ats_plan *plan,
-                                            ats_breakdowns *out, ats_err *err);
+                                            ats_tensors *tensors, ats_breakdowns *out,
+                                            ats_err *err);
 ATS_MUST_CHECK ats_code ats_breakdowns_write(ats_arena *arena, const ats_breakdowns *found,
                                              ats_results *results, ats_err *err);
 

@@ -4,7 +4,7 @@
 #include "engine/curve.h"
 #include "engine/interrupt.h"
 #include "engine/plan.h"
-#include "engine/tensors.h"
+#include "engine/tensors_plan.h"
 #include "metrics/threshold.h"
 
 static const double real_tolerance = 0.01; /* a real dose is found to 1 % */
@@ -138,70 +138,75 @@ out:
 
 typedef struct job {
     const ats_plan *plan;
-    ats_tensors tensors;
-    ats_arena work;
+    ats_tensors *tensors;
+    ats_arena groups, work;
     ats_breakdowns *out;
 } job;
 
-static ats_code search_layer(job *j, int64_t sample, int64_t l, ats_err *err)
+/* One key head of a sample and layer, every curve. */
+static ats_code search_head(job *j, int64_t sample, int64_t l, const ats_group *heads,
+                            const ats_donor *donors, int64_t n_donors, ats_err *err)
 {
     const ats_plan *plan = j->plan;
     const ats_chosen *chosen = &plan->selection.samples[sample];
-    const ats_capture *capture = plan->captures[chosen->capture];
-    const int64_t layer = plan->selection.layers[l],
-                  cells = plan->shape.n_layers * plan->shape.n_heads;
-    ats_donor donors[2] = {{.sample = chosen->sample}};
-    ats_group *groups = NULL;
-    int64_t n_groups = 0, n_donors = 1;
-    ats_code rc;
-    ats_tensor_want want = {.capture = capture,
-                            .sample = chosen->index,
-                            .layer = layer,
-                            .count = capture->layers[layer].n_kv_heads};
-    ATS_TRY(ats_tensors_get(&j->tensors, &want, &donors[0].attention, err));
-    if (chosen->donor >= 0) {
-        donors[1].sample = &capture->samples[chosen->donor];
-        n_donors = 2;
-        want.sample = chosen->donor;
-        ATS_TRY(ats_tensors_get(&j->tensors, &want, &donors[1].attention, err));
-    }
+    const ats_layer *layer =
+        &plan->captures[chosen->capture]->layers[plan->selection.layers[l]];
+    const ats_pick pick = {heads->n_heads, heads->heads, chosen->n_probes, chosen->probes};
+    const int64_t cells = plan->shape.n_layers * plan->shape.n_heads;
+    ats_code rc = ATS_OK;
     for (int64_t g = 0; g < plan->curves.count; g++) {
         const ats_curve_group *group = &plan->curves.items[g];
+        ats_problem problem;
         if (!plan->suite->perturbations[group->perturbation].breakdown_search) continue;
         ats_arena_reset(&j->work);
-        ATS_TRY(ats_select_groups(&j->work, &plan->selection, l, &groups, &n_groups, err));
-        for (int64_t k = 0; k < n_groups; k++) {
-            ats_problem problem;
-            const ats_pick pick = {groups[k].n_heads, groups[k].heads, chosen->n_probes,
-                                   chosen->probes};
-            search s = {.plan = plan,
-                        .group = group,
-                        .heads = &groups[k],
-                        .problem = &problem,
-                        .arena = &j->work};
-            ATS_TRY(ats_problem_make(&j->work, &capture->layers[layer], chosen->sample,
-                                     donors[0].attention, groups[k].kv_head, &pick, &plan->axis,
-                                     plan->suite->temperature, 1, &problem, err));
-            problem.memory = plan->workspace_limit;
-            s.build =
-                ats_plan_build(plan, sample, l, group->variants[0], donors, n_donors, &j->work);
-            s.build.kv_head = groups[k].kv_head;
-            s.build.n_heads = groups[k].n_heads;
-            s.build.heads = groups[k].heads;
-            const int64_t at = (sample * plan->curves.count + g) * cells + l * plan->shape.n_heads;
-            ATS_TRY(search_group(&s, j->out->dose + at, j->out->censored + at, err));
-        }
+        search s = {.plan = plan,
+                    .group = group,
+                    .heads = heads,
+                    .problem = &problem,
+                    .arena = &j->work};
+        ATS_TRY(ats_problem_make(&j->work, layer, chosen->sample, donors[0].attention,
+                                 heads->kv_head, &pick, &plan->axis, plan->suite->temperature, 1,
+                                 &problem, err));
+        problem.memory = plan->workspace_limit;
+        s.build = ats_plan_build(plan, sample, l, group->variants[0], donors, n_donors, &j->work);
+        s.build.kv_head = heads->kv_head;
+        s.build.n_heads = heads->n_heads;
+        s.build.heads = heads->heads;
+        const int64_t at = (sample * plan->curves.count + g) * cells + l * plan->shape.n_heads;
+        ATS_TRY(search_group(&s, j->out->dose + at, j->out->censored + at, err));
     }
 out:
     return rc;
 }
 
-ats_code ats_breakdowns_make(ats_arena *arena, const ats_plan *plan, ats_breakdowns *out,
-                             ats_err *err)
+static ats_code search_layer(job *j, int64_t sample, int64_t l, ats_err *err)
+{
+    const ats_plan *plan = j->plan;
+    const int64_t all = plan->captures[0]->layers[plan->selection.layers[l]].n_kv_heads;
+    ats_donor donors[2];
+    ats_group *groups = NULL;
+    int64_t n_groups = 0, n_donors = 0;
+    ats_code rc;
+    ats_arena_reset(&j->groups);
+    ATS_TRY(ats_select_groups(&j->groups, &plan->selection, l, &groups, &n_groups, err));
+    if (!plan->by_head)
+        ATS_TRY(ats_tensors_donors(j->tensors, plan, sample, l, 0, all, donors, &n_donors, err));
+    for (int64_t k = 0; k < n_groups; k++) {
+        if (plan->by_head)
+            ATS_TRY(ats_tensors_donors(j->tensors, plan, sample, l, groups[k].kv_head, 1, donors,
+                                       &n_donors, err));
+        ATS_TRY(search_head(j, sample, l, &groups[k], donors, n_donors, err));
+    }
+out:
+    return rc;
+}
+
+ats_code ats_breakdowns_make(ats_arena *arena, const ats_plan *plan, ats_tensors *tensors,
+                             ats_breakdowns *out, ats_err *err)
 {
     const int64_t n = plan->shape.n_curves * plan->shape.n_layers * plan->shape.n_heads;
     ats_breakdowns made = {.count = 0};
-    job j = {.plan = plan, .out = &made};
+    job j = {.plan = plan, .tensors = tensors, .out = &made};
     bool asked = false;
     ats_code rc = ATS_OK;
     for (int64_t p = 0; p < plan->suite->n_perturbations; p++)
@@ -216,7 +221,7 @@ ats_code ats_breakdowns_make(ats_arena *arena, const ats_plan *plan, ats_breakdo
 done:
     *out = made;
 out:
-    ats_tensors_fini(&j.tensors);
+    ats_arena_fini(&j.groups);
     ats_arena_fini(&j.work);
     return rc;
 }

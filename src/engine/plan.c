@@ -184,7 +184,7 @@ static ats_code make(ats_plan *plan, const ats_plan_options *options, ats_err *e
     plan->n_cases = plan->selection.n_samples * suite->n_variants;
     ATS_TRY(ats_plan_layouts(plan, err));
     ATS_TRY(ats_plan_metrics(plan, err));
-    ATS_TRY(ats_plan_sizes(plan, options != NULL ? options->memory : 0, err));
+    ATS_TRY(ats_plan_sizes(plan, options, err));
     ATS_TRY(ats_plan_gates(plan, err));
 out:
     return rc;

@@ -17,6 +17,7 @@ typedef struct ats_plan_options {
     int64_t n_captures;
     const char *backend; /* NULL: the suite's */
     int64_t memory;      /* bytes; 0: 80 % of what machine and control group leave */
+    const char *scratch; /* folder of what memory does not hold; NULL: ats_scratch_folder() */
 } ats_plan_options;
 
 /* sample x variant */
@@ -50,7 +51,10 @@ typedef struct ats_plan {
     int64_t memory; /* bytes the run may use; 0: unknown, no limit */
     bool memory_given, memory_of_group; /* by the caller; by a control group */
     bool by_head;             /* tensors of one key head at a time: a layer does not fit */
+    bool streams;             /* not even keys and values of one key head fit: through a file */
     bool read_ahead;          /* the next layer is read while one is evaluated */
+    ats_stream stream;        /* if so: its folder, bytes in memory of a sample's head */
+    int64_t scratch_bytes;    /* of the file, at most; with the donor's */
     int64_t workspace_bytes;  /* of the backend, at most */
     int64_t workspace_limit;  /* what it may use; 0: no limit */
     int64_t tensor_cache;     /* bytes of tensors kept beyond those in use */

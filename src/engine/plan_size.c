@@ -179,7 +179,7 @@ static double estimate_seconds(const ats_plan *plan)
            (double)ats_threads();
 }
 
-ats_code ats_plan_sizes(ats_plan *plan, int64_t memory, ats_err *err)
+ats_code ats_plan_sizes(ats_plan *plan, const ats_plan_options *options, ats_err *err)
 {
     const char *detail = plan->suite->detail;
     ats_code rc;
@@ -191,7 +191,7 @@ ats_code ats_plan_sizes(ats_plan *plan, int64_t memory, ats_err *err)
     plan->bytes_head = result_bytes(plan, true);
     plan->detail_undecided = detail == NULL && plan->bytes_probe > detail_limit;
     plan->shape.detail_head = detail != NULL && strcmp(detail, "head") == 0;
-    ATS_TRY(ats_plan_memory(plan, memory, err));
+    ATS_TRY(ats_plan_memory(plan, options, err));
     plan->seconds = estimate_seconds(plan);
 out:
     return rc;

@@ -215,6 +215,7 @@ ats_code ats_problem_make(ats_arena *arena, const ats_layer *layer, const ats_sa
         .v_dtype = attention->v_dtype,
         .k = head_rows(attention->k, attention->k_dtype, held, sample->n_keys, layer->d_qk),
         .v = head_rows(attention->v, attention->v_dtype, held, sample->n_keys, layer->d_v),
+        .scratch = attention->scratch,
         .key_pos = sample->position,
         .n_rows = pick->n_heads * pick->n_probes,
         .n_probes = pick->n_probes,

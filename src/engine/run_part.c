@@ -9,6 +9,7 @@
 #include "engine/interrupt.h"
 #include "engine/run_private.h"
 #include "engine/sharpness.h"
+#include "engine/tensors_plan.h"
 
 static ats_code make_recorders(ats_run_common *common, const ats_plan *plan, ats_err *err)
 {
@@ -97,21 +98,6 @@ static ats_code head_w_o(ats_part_run *r, const ats_layer *layer, evaluation *wo
     return ATS_OK;
 }
 
-/* Key heads [first, first + count) of the sample and of its donor in a layer. */
-static int wanted(const ats_plan *plan, int64_t s, int64_t l, int64_t first, int64_t count,
-                  ats_tensor_want out[2])
-{
-    const ats_chosen *chosen = &plan->selection.samples[s];
-    out[0] = (ats_tensor_want){.capture = plan->captures[chosen->capture],
-                               .sample = chosen->index,
-                               .layer = plan->selection.layers[l],
-                               .first = first,
-                               .count = count};
-    out[1] = out[0];
-    out[1].sample = chosen->donor;
-    return chosen->donor >= 0 ? 2 : 1;
-}
-
 static int64_t key_heads(const ats_plan *plan, int64_t l)
 {
     return plan->captures[0]->layers[plan->selection.layers[l]].n_kv_heads;
@@ -120,15 +106,10 @@ static int64_t key_heads(const ats_plan *plan, int64_t l)
 static ats_code load(ats_part_run *r, int64_t first, int64_t count, evaluation *work, ats_err *err)
 {
     const double t = ats_clock();
-    ats_tensor_want want[2];
-    ats_code rc = ATS_OK;
-    work->n_donors = wanted(&r->plan, work->sample, work->layer, first, count, want);
-    for (int64_t i = 0; i < work->n_donors; i++) {
-        work->donors[i].sample = &want[i].capture->samples[want[i].sample];
-        ATS_TRY(ats_tensors_get(&r->common->tensors, &want[i], &work->donors[i].attention, err));
-    }
+    const ats_code rc =
+        ats_tensors_donors(&r->common->tensors, &r->plan, work->sample, work->layer, first, count,
+                           work->donors, &work->n_donors, err);
     r->outcome.read += ats_clock() - t;
-out:
     return rc;
 }
 
@@ -139,7 +120,8 @@ static void read_ahead(ats_part_run *r, int64_t s, int64_t l)
     const int64_t next_l = l + 1 < r->plan.selection.n_layers ? l + 1 : 0;
     const int64_t next_s = next_l > 0 ? s : s + 1;
     if (!r->plan.read_ahead || next_s >= r->plan.selection.n_samples) return;
-    const int n = wanted(&r->plan, next_s, next_l, 0, key_heads(&r->plan, next_l), want);
+    const int n =
+        ats_tensors_wanted(&r->plan, next_s, next_l, 0, key_heads(&r->plan, next_l), want);
     ats_tensors_ahead(&r->common->tensors, want, n);
 }
 
@@ -299,7 +281,7 @@ static ats_code run_samples(ats_part_run *r, ats_err *err)
     ATS_TRY(start(r, err));
     for (int64_t s = 0; s < r->plan.selection.n_samples; s++) ATS_TRY(run_sample(r, s, err));
     const double t = ats_clock();
-    ATS_TRY(ats_breakdowns_make(&r->arena, &r->plan, &r->breakdowns, err));
+    ATS_TRY(ats_breakdowns_make(&r->arena, &r->plan, &r->common->tensors, &r->breakdowns, err));
     r->outcome.evaluate += ats_clock() - t;
     for (int w = 0; w < ats_threads(); w++)
         r->outcome.measure += r->common->measured[w] / ats_threads();

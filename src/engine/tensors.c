@@ -19,7 +19,7 @@ static ats_tensor_slot *find(ats_tensors *tensors, const ats_tensor_want *want)
     return NULL;
 }
 
-/* An empty slot; drops the oldest ones over the budget, but never the latest use. */
+/* An empty slot; drops the oldest ones over the budget, but none in use. */
 static ats_tensor_slot *make_room(ats_tensors *tensors)
 {
     for (;;) {
@@ -32,7 +32,7 @@ static ats_tensor_slot *make_room(ats_tensors *tensors)
                 continue;
             }
             bytes += slot->attention.bytes;
-            if (slot->stamp == tensors->clock) continue;
+            if (slot->stamp > tensors->begun) continue;
             if (oldest == NULL || slot->stamp < oldest->stamp) oldest = slot;
         }
         if (empty != NULL && (bytes <= tensors->budget || oldest == NULL)) return empty;
@@ -44,7 +44,7 @@ static ats_code load(const ats_tensor_want *want, ats_attention *spare, ats_atte
                      ats_err *err)
 {
     return ats_attention_reload(want->capture, want->sample, want->layer, want->first, want->count,
-                                spare, out, err);
+                                want->stream, spare, out, err);
 }
 
 static ats_tensor_slot *put(ats_tensors *tensors, const ats_tensor_want *want,
@@ -115,6 +115,12 @@ void ats_tensors_ahead(ats_tensors *tensors, const ats_tensor_want *want, int co
     if (tensors->reading) return;
     for (int i = 0; i < tensors->n_ahead; i++) ats_attention_fini(&tensors->spares[i]);
     tensors->n_ahead = 0;
+}
+
+void ats_tensors_begin(ats_tensors *tensors)
+{
+    ats_tensors_settle(tensors);
+    tensors->begun = tensors->clock;
 }
 
 ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_want *want,

@@ -1,5 +1,5 @@
 /* Loaded tensors of a few samples and layers, the oldest dropped first.
- * Ownership: the cache owns what it hands out; it stays valid until a later get that pins less. */
+ * Ownership: the cache owns what it hands out; it stays valid until the next begin. */
 #ifndef ATS_ENGINE_TENSORS_H
 #define ATS_ENGINE_TENSORS_H
 
@@ -21,11 +21,12 @@ typedef struct ats_tensor_slot {
 typedef struct ats_tensor_want {
     const ats_capture *capture;
     int64_t sample, layer, first, count;
+    const ats_stream *stream; /* k and v to a file; NULL: into memory */
 } ats_tensor_want;
 
 typedef struct ats_tensors {
-    size_t budget; /* bytes to keep beyond the pair in use */
-    int64_t clock;
+    size_t budget; /* bytes to keep, with those in use */
+    int64_t clock, begun;
     ats_tensor_slot slots[ATS_TENSOR_SLOTS];
     ats_attention spare; /* the memory of one that was dropped, for the next to be loaded */
     /* What a thread is loading meanwhile. */
@@ -37,7 +38,9 @@ typedef struct ats_tensors {
     bool loaded[2];
 } ats_tensors;
 
-/* Tensors of a sample and layer (indices into the capture). The two latest stay valid. */
+/* What was handed out before is no longer in use. */
+void ats_tensors_begin(ats_tensors *tensors);
+/* Tensors of a sample and layer (indices into the capture). */
 ATS_MUST_CHECK ats_code ats_tensors_get(ats_tensors *tensors, const ats_tensor_want *want,
                                         const ats_attention **out, ats_err *err);
 /* Starts to load what a later get will ask for, as far as it is not there; errors wait for that

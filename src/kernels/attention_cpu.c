@@ -214,6 +214,7 @@ static ats_code cpu_evaluate(const ats_problem *problem, const ats_edit *variant
 const ats_backend ats_backend_cpu = {
     .name = "cpu",
     .summary = "float arithmetic in vectors, all variants from one pass over the base",
+    .streams = true,
     .probe = cpu_probe,
     .supports = cpu_supports,
     .workspace_bytes = cpu_workspace,

@@ -164,6 +164,7 @@ static const char *reference_detail(void) { return "double, materialised"; }
 const ats_backend ats_backend_reference = {
     .name = "reference",
     .summary = "double arithmetic from the definitions, one variant at a time",
+    .streams = true,
     .probe = reference_probe,
     .supports = reference_supports,
     .workspace_bytes = reference_workspace,

@@ -105,6 +105,7 @@ void ref_value(const ref_sequence *sequence, int64_t t, ref_scratch *scratch, do
     const ats_problem *p = sequence->problem;
     const ref_entry *e = &sequence->entries[t];
     const float *side = sequence->edit != NULL ? sequence->edit->side.v : NULL;
+    if (e->side_v < 0) ats_problem_use_v(p, e->base, 1);
     widen_row(p->v_dtype, p->v, side, e->base, e->side_v, p->d_v, scratch->narrow, out);
 }
 
@@ -187,6 +188,7 @@ static double logit(const ref_sequence *s, const ref_entry *e, int64_t row, int6
 {
     const ats_problem *p = s->problem;
     const float *side = s->edit != NULL ? s->edit->side.k : NULL;
+    if (e->side_k < 0) ats_problem_use_k(p, e->base, 1);
     widen_row(p->k_dtype, p->k, side, e->base, e->side_k, p->d_qk, scratch->narrow, scratch->key);
     rotate(&p->contract.rope, e->delta, scratch->key);
     double dot = 0;

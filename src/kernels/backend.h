@@ -17,6 +17,7 @@
 #include "base/contract.h"
 #include "base/edit.h"
 #include "base/half.h"
+#include "base/scratch.h"
 #include "base/status.h"
 
 /* Half-open range of base key indices. */
@@ -43,6 +44,7 @@ typedef struct ats_problem {
     ats_dtype k_dtype, v_dtype;
     const void *k;             /* [n_keys, d_qk] */
     const void *v;             /* [n_keys, d_v] */
+    ats_scratch *scratch;      /* k and v lie there, and are announced to it; NULL: in memory */
     const int64_t *key_pos;    /* [n_keys] */
     const int32_t *key_segment; /* [n_keys] or NULL: legal only where equal to q_segment */
 
@@ -65,6 +67,19 @@ typedef struct ats_problem {
                            * on it; less than it can do with is ATS_E_MEMORY */
     ats_account *account; /* NULL: not asked for */
 } ats_problem;
+
+/* Says that these rows of k, or of v, are read next. */
+static inline void ats_problem_use_k(const ats_problem *p, int64_t first, int64_t rows)
+{
+    const int64_t row = p->d_qk * (int64_t)ats_dtype_size(p->k_dtype);
+    ats_scratch_use(p->scratch, (const char *)p->k + first * row, rows * row);
+}
+
+static inline void ats_problem_use_v(const ats_problem *p, int64_t first, int64_t rows)
+{
+    const int64_t row = p->d_v * (int64_t)ats_dtype_size(p->v_dtype);
+    ats_scratch_use(p->scratch, (const char *)p->v + first * row, rows * row);
+}
 
 /* Statistics of one route set (base or one variant). Arrays are row-major, first index row.
  * Logits and LSE in nats, after cap, bias and temperature. Key indices are base indices; inserted
@@ -140,6 +155,7 @@ typedef ats_code (*ats_emit_fn)(void *ctx, int64_t variant, int worker, const at
 typedef struct ats_backend {
     const char *name;
     const char *summary; /* one sentence for `doctor` */
+    bool streams;        /* announces what it reads of k and v to problem->scratch */
     /* ATS_OK when it can run here, else the sentence why not. */
     ats_code (*probe)(ats_err *err);
     /* ATS_OK when it can do this problem, else the sentence why not. */

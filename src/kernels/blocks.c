@@ -50,8 +50,10 @@ static size_t block_bytes(const ats_problem *p, int64_t n_variants, int64_t rows
     return used;
 }
 
+/* Half of the rows in whole steps; `rows` where that is none. */
 static int64_t smaller(int64_t rows)
 {
+    if (rows <= ATS_BLOCK_ROWS) return rows;
     return (rows / 2 + ATS_BLOCK_ROWS - 1) / ATS_BLOCK_ROWS * ATS_BLOCK_ROWS;
 }
 

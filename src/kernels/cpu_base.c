@@ -81,6 +81,7 @@ static void mix_leaf(const ats_cpu_base *base, ats_cpu_worker *worker, int64_t l
     const ats_range keys = base->tree.leaves[leaf];
     const int64_t count = keys.stop - keys.start, slot = leaf % (1 << ATS_CPU_GROUP);
     uint16_t *packed = worker->value_words[slot];
+    ats_problem_use_v(p, keys.start, count);
     if (worker->packed_leaf[slot] != leaf + 1)
         base->value_matrix->pack_values(count, p->d_v, (const uint16_t *)p->v + keys.start * p->d_v,
                                         packed);

@@ -240,6 +240,7 @@ ats_code ats_cpu_key_logits(ats_cpu_worker *worker, ats_cpu_variant *variant,
     }
     ats_code rc = ats_cpu_view_get(worker, variant, query_delta - keys->delta, &view, err);
     if (rc != ATS_OK) return rc;
+    if (!keys->side) ats_problem_use_k(p, keys->first, keys->keys);
     const int64_t *position =
         at >= 0 ? p->key_pos + at : variant->edit->side.position + keys->first;
     const float *plane = base->plane != NULL && at >= 0 ? base->plane + at * lanes : NULL;
@@ -293,6 +294,7 @@ ats_code ats_cpu_leaf_logits(ats_cpu_worker *worker, ats_cpu_variant *plain, int
 void ats_cpu_base_values(const ats_cpu_base *base, int64_t first, int64_t keys, float *panel)
 {
     const ats_problem *p = base->problem;
+    ats_problem_use_v(p, first, keys);
     if (p->d_v == base->width) {
         base->ops->widen(p->v_dtype, p->v, first * p->d_v, keys * p->d_v, panel);
         return;

@@ -88,6 +88,7 @@ static const float *leaf_values(const ats_cpu_base *base, int64_t tile, int64_t 
     const bool stored = floats || words;
     float *norm = base->v_norm + start, *log_norm = base->log_norm + start;
     uint8_t *bad = base->v_bad + start;
+    ats_problem_use_v(p, start, keys);
     if (!stored) ats_cpu_base_values(base, start, keys, worker->v_panel);
     if (tile == 0 && stored)
         base->leaf_bad[leaf] =

@@ -116,6 +116,7 @@ ats_code ats_diagnose_keys(const ats_problem *p, int64_t row, const uint8_t *sin
         const int64_t at = keys.n;
         const bool seen = ats_row_sees(p, row, i);
         if (!seen && p->contract.causal && p->key_pos[i] > p->q_pos[row]) continue;
+        ats_problem_use_k(p, i, 1);
         ats_widen(p->k_dtype, p->k, i * p->d_qk, p->d_qk, k);
         if (!measure(&q, k, p->d_qk, p->n_keys, &keys.norm[at], &keys.cosine[at],
                      keys.rotated + at))

@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "perturb/pool.h"
 #include "perturb/realise.h"
 #include "perturb/target.h"
 
@@ -18,16 +19,6 @@ static bool sees(const ats_build *ctx, int64_t p, int64_t key, const float *bias
     return ats_legal_position(&ctx->layer->contract, probe->position, sample->position[key]);
 }
 
-/* Keys of this build's key head widened once: [n_keys, d]. */
-static ats_code widen_keys(const ats_build *ctx, float **out, ats_err *err)
-{
-    const int64_t n = ctx->sample->n_keys, d = ctx->layer->d_qk;
-    ats_code rc = ATS_NEW(ctx->arena, n * d, out, err);
-    if (rc == ATS_OK)
-        ats_widen(ctx->attention->k_dtype, ctx->attention->k, ctx->kv_head * n * d, n * d, *out);
-    return rc;
-}
-
 static const float *bias_row(const ats_build *ctx, int64_t head, int64_t p)
 {
     const ats_attention *a = ctx->attention;
@@ -36,10 +27,11 @@ static const float *bias_row(const ats_build *ctx, int64_t head, int64_t p)
     return a->bias + (plane * ctx->sample->n_probes + p) * ctx->sample->n_keys;
 }
 
-/* One query's weights, added to mass; z: [n_keys] room. */
-static void add_weights(const ats_build *ctx, const float *keys, const float *q, int64_t head,
-                        int64_t p, double *z, double *mass)
+/* One query's weights, added to mass; key [d_qk] and z [n_keys]: room. */
+static void add_weights(const ats_build *ctx, const float *q, int64_t head, int64_t p, float *key,
+                        double *z, double *mass)
 {
+    const ats_donor own = ats_own(ctx);
     const ats_sample *sample = ctx->sample;
     const ats_layer *layer = ctx->layer;
     const float *bias = bias_row(ctx, head, p);
@@ -49,7 +41,8 @@ static void add_weights(const ats_build *ctx, const float *keys, const float *q,
     for (int64_t i = 0; i < sample->n_keys; i++) {
         z[i] = -(double)INFINITY;
         if (!sees(ctx, p, i, bias)) continue;
-        const double product = ats_vector_dot(q, keys + i * layer->d_qk, layer->d_qk);
+        ats_key_row(ctx, &own, i, key);
+        const double product = ats_vector_dot(q, key, layer->d_qk);
         z[i] = ats_logit(layer, product, slope, sample->probes[p].position - sample->position[i]);
         if (bias != NULL) z[i] += (double)bias[i];
         if (z[i] > most) most = z[i];
@@ -65,14 +58,14 @@ ats_code ats_observe_mass(const ats_build *ctx, bool earlier, double *mass, ats_
     const ats_sample *sample = ctx->sample;
     const int64_t d = ctx->layer->d_qk, group = ctx->layer->n_q_heads / ctx->layer->n_kv_heads;
     int64_t first = INT64_MAX, seen = 0;
-    float *keys = NULL, *q = NULL;
+    float *key = NULL, *q = NULL;
     double *z = NULL;
     ats_code rc;
     for (int64_t i = 0; i < ats_probe_count(ctx); i++) {
         const int64_t position = sample->probes[ats_probe_at(ctx, i)].position;
         if (position < first) first = position;
     }
-    ATS_TRY(widen_keys(ctx, &keys, err));
+    ATS_TRY(ATS_NEW(ctx->arena, d, &key, err));
     ATS_TRY(ATS_NEW(ctx->arena, d, &q, err));
     ATS_TRY(ATS_NEW(ctx->arena, sample->n_keys, &z, err));
     for (int64_t p = 0; p < sample->n_probes; p++) {
@@ -82,7 +75,7 @@ ats_code ats_observe_mass(const ats_build *ctx, bool earlier, double *mass, ats_
             const int64_t head = ctx->kv_head * group + h;
             ats_widen(ctx->attention->q_dtype, ctx->attention->q, (head * sample->n_probes + p) * d,
                       d, q);
-            add_weights(ctx, keys, q, head, p, z, mass);
+            add_weights(ctx, q, head, p, key, z, mass);
         }
     }
     if (seen == 0)

@@ -10,20 +10,26 @@ ats_donor ats_own(const ats_build *ctx)
     return (ats_donor){.sample = ctx->sample, .attention = ctx->attention};
 }
 
-void ats_key_row(const ats_build *ctx, const ats_donor *donor, int64_t row, float *out)
+/* Row of this build's key head in a tensor [key head, n_keys, d] of the donor. */
+static void head_row(const ats_build *ctx, const ats_donor *donor, ats_dtype dtype,
+                     const void *tensor, int64_t row, int64_t d, float *out)
 {
-    const int64_t d = ctx->layer->d_qk;
     const int64_t head = ctx->kv_head - donor->attention->first_kv_head;
     const int64_t at = (head * donor->sample->n_keys + row) * d;
-    ats_widen(donor->attention->k_dtype, donor->attention->k, at, d, out);
+    const int64_t size = (int64_t)ats_dtype_size(dtype);
+    ats_scratch_use(donor->attention->scratch, (const char *)tensor + at * size, d * size);
+    ats_widen(dtype, tensor, at, d, out);
+}
+
+void ats_key_row(const ats_build *ctx, const ats_donor *donor, int64_t row, float *out)
+{
+    head_row(ctx, donor, donor->attention->k_dtype, donor->attention->k, row, ctx->layer->d_qk,
+             out);
 }
 
 void ats_value_row(const ats_build *ctx, const ats_donor *donor, int64_t row, float *out)
 {
-    const int64_t d = ctx->layer->d_v;
-    const int64_t head = ctx->kv_head - donor->attention->first_kv_head;
-    const int64_t at = (head * donor->sample->n_keys + row) * d;
-    ats_widen(donor->attention->v_dtype, donor->attention->v, at, d, out);
+    head_row(ctx, donor, donor->attention->v_dtype, donor->attention->v, row, ctx->layer->d_v, out);
 }
 
 static int64_t donor_count(const ats_build *ctx) { return ctx->n_donors > 0 ? ctx->n_donors : 1; }

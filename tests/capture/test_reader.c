@@ -133,8 +133,8 @@ static void test_reload(void **state)
                 for (int again = 0; again < 2; again++) {
                     const void *before[] = {a.q, a.k, a.v};
                     ats_attention next;
-                    assert_ok(ats_attention_reload(got, s, l, 0, got->layers[l].n_kv_heads, &a,
-                                                   &next, &err),
+                    assert_ok(ats_attention_reload(got, s, l, 0, got->layers[l].n_kv_heads,
+                                                   NULL, &a, &next, &err),
                               &err);
                     assert_null(a.k);
                     a = next;
