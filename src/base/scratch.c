@@ -131,8 +131,8 @@ ats_code ats_scratch_map(ats_scratch *scratch, const void **out, ats_err *err)
     return ATS_OK;
 }
 
-/* Marks are cleared before pages are dropped: a granule may be in memory without a mark for the time
- * that a thread looks at it, never with one and not counted. */
+/* Marks are cleared before pages are dropped: a granule may be in memory without a mark for the
+ * time that a thread looks at it, never with one and not counted. */
 static void take(ats_scratch *s, int64_t at)
 {
     pthread_mutex_lock(&s->lock);
