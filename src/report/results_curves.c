@@ -77,6 +77,7 @@ out:
     return rc;
 }
 
+/* -1 for what no whole number stands for. */
 static ats_code whole(curve_reader *r, const char *name, const int64_t **out)
 {
     const double *read = NULL;
@@ -84,13 +85,14 @@ static ats_code whole(curve_reader *r, const char *name, const int64_t **out)
     ats_code rc;
     ATS_TRY(numbers(r, name, &read));
     ATS_TRY(ATS_NEW(r->arena, r->count, &copy, r->err));
-    for (int64_t i = 0; i < r->count; i++) copy[i] = (int64_t)read[i];
+    for (int64_t i = 0; i < r->count; i++) copy[i] = fabs(read[i]) < 9e15 ? (int64_t)read[i] : -1;
     *out = copy;
 out:
     return rc;
 }
 
-/* An undefined cell counts as not censored: its value is NaN and is left out by that. */
+/* An undefined cell counts as not censored: its value is NaN and is left out by that. So does what is
+ * no flag. */
 static ats_code flags(curve_reader *r, const char *name, const int8_t **out)
 {
     const double *read = NULL;
@@ -98,7 +100,7 @@ static ats_code flags(curve_reader *r, const char *name, const int8_t **out)
     ats_code rc;
     ATS_TRY(numbers(r, name, &read));
     ATS_TRY(ATS_NEW(r->arena, r->count, &copy, r->err));
-    for (int64_t i = 0; i < r->count; i++) copy[i] = isnan(read[i]) ? 0 : (int8_t)read[i];
+    for (int64_t i = 0; i < r->count; i++) copy[i] = fabs(read[i]) <= 1 ? (int8_t)read[i] : 0;
     *out = copy;
 out:
     return rc;
