@@ -153,7 +153,7 @@ static void take(ats_scratch *s, int64_t at)
 
 void ats_scratch_use(ats_scratch *scratch, const void *from, int64_t bytes)
 {
-    if (scratch == NULL || bytes <= 0) return;
+    if (bytes <= 0) return;
     const int64_t start = (const uint8_t *)from - scratch->map;
     for (int64_t at = start / granule; at <= (start + bytes - 1) / granule; at++)
         if (atomic_load_explicit(&scratch->mark[at], memory_order_relaxed) == 0) take(scratch, at);

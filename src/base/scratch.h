@@ -8,6 +8,7 @@
 #ifndef ATS_BASE_SCRATCH_H
 #define ATS_BASE_SCRATCH_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/status.h"
@@ -30,8 +31,16 @@ ATS_MUST_CHECK ats_code ats_scratch_write(ats_scratch *scratch, int64_t offset, 
 /* After the last write; waits until the disk has everything. out: [bytes], read-only. */
 ATS_MUST_CHECK ats_code ats_scratch_map(ats_scratch *scratch, const void **out, ats_err *err);
 /* Says that [from, from + bytes) of the mapping is read next, and drops what was used before where
- * the room is taken. A thread's range: at most 1 MiB. scratch NULL: nothing to do. */
+ * the room is taken. A thread's range: at most 1 MiB. */
 void ats_scratch_use(ats_scratch *scratch, const void *from, int64_t bytes);
+/* The same for rows [first, first + count) of an array of rows, which is in memory and needs no
+ * saying where scratch is NULL. */
+static inline void ats_scratch_use_rows(ats_scratch *scratch, const void *rows, int64_t row_bytes,
+                                        int64_t first, int64_t count)
+{
+    if (scratch == NULL) return;
+    ats_scratch_use(scratch, (const char *)rows + first * row_bytes, count * row_bytes);
+}
 void ats_scratch_free(ats_scratch *scratch);
 
 #endif

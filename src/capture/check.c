@@ -44,8 +44,10 @@ typedef struct scan {
 } scan;
 
 /* First column of a row that is not finite; -1: none. */
-static int64_t bad_column(ats_dtype dtype, const void *data, int64_t row, int64_t width)
+static int64_t bad_column(ats_scratch *scratch, ats_dtype dtype, const void *data, int64_t row,
+                          int64_t width)
 {
+    ats_scratch_use_rows(scratch, data, width * (int64_t)ats_dtype_size(dtype), row, 1);
     if (dtype == ATS_F32) {
         const float *x = (const float *)data + row * width;
         int bad = 0;
@@ -88,17 +90,14 @@ static ats_code scan_keys(void *ctx, int64_t index, int worker, ats_err *err)
     const int64_t head = index / blocks, first = index % blocks * ROWS_PER_ITEM;
     const int64_t stop = first + ROWS_PER_ITEM < n ? first + ROWS_PER_ITEM : n;
     const ats_attention *a = s->attention;
-    const int64_t k_row = s->layer->d_qk * (int64_t)ats_dtype_size(a->k_dtype);
-    const int64_t v_row = s->layer->d_v * (int64_t)ats_dtype_size(a->v_dtype);
     (void)worker;
     for (int64_t i = first; i < stop; i++) {
         if (!s->seen[i]) continue;
-        ats_scratch_use(a->scratch, (const char *)a->k + (head * n + i) * k_row, k_row);
-        ats_scratch_use(a->scratch, (const char *)a->v + (head * n + i) * v_row, v_row);
-        int64_t column =
-            s->suspect_k ? bad_column(a->k_dtype, a->k, head * n + i, s->layer->d_qk) : -1;
+        const int64_t row = head * n + i;
+        int64_t column = -1;
+        if (s->suspect_k) column = bad_column(a->scratch, a->k_dtype, a->k, row, s->layer->d_qk);
         if (column >= 0) return row_fail(s, "k", a->first_kv_head + head, i, column, err);
-        column = s->suspect_v ? bad_column(a->v_dtype, a->v, head * n + i, s->layer->d_v) : -1;
+        if (s->suspect_v) column = bad_column(a->scratch, a->v_dtype, a->v, row, s->layer->d_v);
         if (column >= 0) return row_fail(s, "v", a->first_kv_head + head, i, column, err);
     }
     return ATS_OK;
@@ -109,7 +108,7 @@ static ats_code scan_queries(const scan *s, ats_err *err)
     const int64_t probes = s->sample->n_probes;
     for (int64_t row = 0; row < s->layer->n_q_heads * probes; row++) {
         const int64_t column =
-            bad_column(s->attention->q_dtype, s->attention->q, row, s->layer->d_qk);
+            bad_column(NULL, s->attention->q_dtype, s->attention->q, row, s->layer->d_qk);
         if (column >= 0) return row_fail(s, "q", row / probes, row % probes, column, err);
     }
     return ATS_OK;

@@ -149,8 +149,7 @@ static ats_code search_head(job *j, int64_t sample, int64_t l, const ats_group *
 {
     const ats_plan *plan = j->plan;
     const ats_chosen *chosen = &plan->selection.samples[sample];
-    const ats_layer *layer =
-        &plan->captures[chosen->capture]->layers[plan->selection.layers[l]];
+    const ats_layer *layer = &plan->captures[chosen->capture]->layers[plan->selection.layers[l]];
     const ats_pick pick = {heads->n_heads, heads->heads, chosen->n_probes, chosen->probes};
     const int64_t cells = plan->shape.n_layers * plan->shape.n_heads;
     ats_code rc = ATS_OK;
@@ -159,11 +158,8 @@ static ats_code search_head(job *j, int64_t sample, int64_t l, const ats_group *
         ats_problem problem;
         if (!plan->suite->perturbations[group->perturbation].breakdown_search) continue;
         ats_arena_reset(&j->work);
-        search s = {.plan = plan,
-                    .group = group,
-                    .heads = heads,
-                    .problem = &problem,
-                    .arena = &j->work};
+        search s = {
+            .plan = plan, .group = group, .heads = heads, .problem = &problem, .arena = &j->work};
         ATS_TRY(ats_problem_make(&j->work, layer, chosen->sample, donors[0].attention,
                                  heads->kv_head, &pick, &plan->axis, plan->suite->temperature, 1,
                                  &problem, err));
@@ -182,7 +178,7 @@ out:
 static ats_code search_layer(job *j, int64_t sample, int64_t l, ats_err *err)
 {
     const ats_plan *plan = j->plan;
-    const int64_t all = plan->captures[0]->layers[plan->selection.layers[l]].n_kv_heads;
+    const int64_t all = ats_plan_key_heads(plan, l);
     ats_donor donors[2];
     ats_group *groups = NULL;
     int64_t n_groups = 0, n_donors = 0;

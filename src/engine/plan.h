@@ -68,6 +68,8 @@ ATS_MUST_CHECK ats_code ats_plan_make(const ats_suite *suite, const ats_plan_opt
                                       ats_plan **out, ats_err *err);
 void ats_plan_free(ats_plan *plan);
 
+/* Key heads of a layer (an index of the selection), the same in every capture. */
+int64_t ats_plan_key_heads(const ats_plan *plan, int64_t layer);
 /* The plan of one sample alone, as a view: it owns nothing and lives no longer than the whole. */
 ats_plan ats_plan_sample(const ats_plan *plan, int64_t sample);
 /* Its share of the work, in the seconds that `seconds` counts. */

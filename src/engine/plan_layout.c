@@ -76,7 +76,7 @@ static void note_shift(int64_t *seen, int64_t *count, int64_t shift)
     seen[(*count)++] = shift;
 }
 
-static int64_t key_heads(const ats_plan *plan, int64_t layer)
+int64_t ats_plan_key_heads(const ats_plan *plan, int64_t layer)
 {
     return plan->captures[0]->layers[plan->selection.layers[layer]].n_kv_heads;
 }
@@ -119,7 +119,7 @@ static ats_code layout_sample(void *ctx, int64_t s, int worker, ats_err *err)
             ran++;
             out->dose = built.dose;
             if (built.edit.side.count > out->rows) out->rows = built.edit.side.count;
-            job->rows[s] += built.edit.side.count * key_heads(plan, l);
+            job->rows[s] += built.edit.side.count * ats_plan_key_heads(plan, l);
             ATS_TRY(add_share(&shares.at[l], &built.edit, err));
             note_shift(seen, &job->shifts[s], built.edit.query_delta);
         }

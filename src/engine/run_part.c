@@ -98,17 +98,11 @@ static ats_code head_w_o(ats_part_run *r, const ats_layer *layer, evaluation *wo
     return ATS_OK;
 }
 
-static int64_t key_heads(const ats_plan *plan, int64_t l)
-{
-    return plan->captures[0]->layers[plan->selection.layers[l]].n_kv_heads;
-}
-
 static ats_code load(ats_part_run *r, int64_t first, int64_t count, evaluation *work, ats_err *err)
 {
     const double t = ats_clock();
-    const ats_code rc =
-        ats_tensors_donors(&r->common->tensors, &r->plan, work->sample, work->layer, first, count,
-                           work->donors, &work->n_donors, err);
+    const ats_code rc = ats_tensors_donors(&r->common->tensors, &r->plan, work->sample, work->layer,
+                                           first, count, work->donors, &work->n_donors, err);
     r->outcome.read += ats_clock() - t;
     return rc;
 }
@@ -121,7 +115,7 @@ static void read_ahead(ats_part_run *r, int64_t s, int64_t l)
     const int64_t next_s = next_l > 0 ? s : s + 1;
     if (!r->plan.read_ahead || next_s >= r->plan.selection.n_samples) return;
     const int n =
-        ats_tensors_wanted(&r->plan, next_s, next_l, 0, key_heads(&r->plan, next_l), want);
+        ats_tensors_wanted(&r->plan, next_s, next_l, 0, ats_plan_key_heads(&r->plan, next_l), want);
     ats_tensors_ahead(&r->common->tensors, want, n);
 }
 
@@ -243,7 +237,7 @@ static ats_code run_layer(ats_part_run *r, int64_t s, int64_t l, ats_err *err)
     ats_arena_init(&arena, false);
     ats_code rc;
     ATS_TRY(ats_select_groups(&arena, &r->plan.selection, l, &groups, &n_groups, err));
-    if (!r->plan.by_head) ATS_TRY(load(r, 0, key_heads(&r->plan, l), &work, err));
+    if (!r->plan.by_head) ATS_TRY(load(r, 0, ats_plan_key_heads(&r->plan, l), &work, err));
     read_ahead(r, s, l);
     for (work.first = 0; work.first < r->plan.suite->n_variants; work.first += r->plan.batch) {
         work.count = r->plan.suite->n_variants - work.first;

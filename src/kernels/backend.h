@@ -72,13 +72,13 @@ typedef struct ats_problem {
 static inline void ats_problem_use_k(const ats_problem *p, int64_t first, int64_t rows)
 {
     const int64_t row = p->d_qk * (int64_t)ats_dtype_size(p->k_dtype);
-    ats_scratch_use(p->scratch, (const char *)p->k + first * row, rows * row);
+    ats_scratch_use_rows(p->scratch, p->k, row, first, rows);
 }
 
 static inline void ats_problem_use_v(const ats_problem *p, int64_t first, int64_t rows)
 {
     const int64_t row = p->d_v * (int64_t)ats_dtype_size(p->v_dtype);
-    ats_scratch_use(p->scratch, (const char *)p->v + first * row, rows * row);
+    ats_scratch_use_rows(p->scratch, p->v, row, first, rows);
 }
 
 /* Statistics of one route set (base or one variant). Arrays are row-major, first index row.

@@ -15,10 +15,10 @@ static void head_row(const ats_build *ctx, const ats_donor *donor, ats_dtype dty
                      const void *tensor, int64_t row, int64_t d, float *out)
 {
     const int64_t head = ctx->kv_head - donor->attention->first_kv_head;
-    const int64_t at = (head * donor->sample->n_keys + row) * d;
-    const int64_t size = (int64_t)ats_dtype_size(dtype);
-    ats_scratch_use(donor->attention->scratch, (const char *)tensor + at * size, d * size);
-    ats_widen(dtype, tensor, at, d, out);
+    const int64_t at = head * donor->sample->n_keys + row;
+    const int64_t row_bytes = d * (int64_t)ats_dtype_size(dtype);
+    ats_scratch_use_rows(donor->attention->scratch, tensor, row_bytes, at, 1);
+    ats_widen(dtype, tensor, at * d, d, out);
 }
 
 void ats_key_row(const ats_build *ctx, const ats_donor *donor, int64_t row, float *out)
