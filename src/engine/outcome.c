@@ -74,7 +74,9 @@ static ats_code take_cases(const taker *t)
             .norm_ratio = values[RATIO][c],
             .logit = values[LOGIT][c],
         };
-        ATS_TRY(ats_arena_strdup(&t->outcome->arena, texts[c], &cases[c].message, t->err));
+        cases[c].message = "";
+        if (texts[c][0] != '\0')
+            ATS_TRY(ats_arena_strdup(&t->outcome->arena, texts[c], &cases[c].message, t->err));
     }
 out:
     for (int i = 0; i < N_COLUMNS; i++) free(values[i]);

@@ -6,7 +6,7 @@
 
 typedef struct layout_job {
     ats_plan *plan;
-    ats_arena *arenas;     /* [ats_threads()] */
+    ats_arena *arenas;     /* [2 * ats_threads()] */
     ats_plan_case *cases;  /* [n_samples, n_variants] */
     char (*reasons)[256];  /* [n_samples, n_variants] */
     int64_t *rows;         /* [n_samples] side rows over layers and key heads */
@@ -123,7 +123,7 @@ static ats_code layout_sample(void *ctx, int64_t s, int worker, ats_err *err)
             ATS_TRY(add_share(&shares.at[l], &built.edit, err));
             note_shift(seen, &job->shifts[s], built.edit.query_delta);
         }
-        if (ran == 0) out->reason = job->reasons[at];
+        if (ran == 0) out->reason = job->reasons[at]; /* for now */
     }
     for (int64_t l = 0; l < plan->selection.n_layers; l++) {
         ats_share_sum sum;
@@ -162,29 +162,45 @@ static ats_code refuse_dead(const ats_plan *plan, const layout_job *job, ats_err
     return ATS_OK;
 }
 
+/* The room for a reason of every case is given back, what was said stays. */
+static ats_code keep_cases(ats_plan *plan, const ats_plan_case *cases, ats_err *err)
+{
+    ats_plan_case *kept = NULL;
+    ats_code rc = ATS_NEW(&plan->arena, plan->n_cases, &kept, err);
+    for (int64_t c = 0; c < plan->n_cases && rc == ATS_OK; c++) {
+        kept[c] = cases[c];
+        if (cases[c].reason == NULL) continue;
+        rc = ats_arena_strdup(&plan->arena, cases[c].reason, &kept[c].reason, err);
+        plan->n_skipped++;
+    }
+    plan->cases = kept;
+    return rc;
+}
+
 ats_code ats_plan_layouts(ats_plan *plan, ats_err *err)
 {
     const int64_t n_samples = plan->selection.n_samples;
     const int workers = 2 * ats_threads();
     layout_job job = {.plan = plan};
+    ats_arena here = {.blocks = NULL};
     ats_code rc;
-    ATS_TRY(ATS_NEW0(&plan->arena, workers, &job.arenas, err));
-    ATS_TRY(ATS_NEW0(&plan->arena, plan->n_cases, &job.cases, err));
-    ATS_TRY(ATS_NEW0(&plan->arena, plan->n_cases, &job.reasons, err));
-    ATS_TRY(ATS_NEW0(&plan->arena, n_samples, &job.rows, err));
-    ATS_TRY(ATS_NEW0(&plan->arena, n_samples, &job.shifts, err));
-    ATS_TRY(ATS_NEW0(&plan->arena, n_samples, &job.shares, err));
+    ATS_TRY(ATS_NEW0(&here, workers, &job.arenas, err));
+    ATS_TRY(ATS_NEW0(&here, plan->n_cases, &job.cases, err));
+    ATS_TRY(ATS_NEW0(&here, plan->n_cases, &job.reasons, err));
+    ATS_TRY(ATS_NEW0(&here, n_samples, &job.rows, err));
+    ATS_TRY(ATS_NEW0(&here, n_samples, &job.shifts, err));
+    ATS_TRY(ATS_NEW0(&here, n_samples, &job.shares, err));
     for (int64_t c = 0; c < plan->n_cases; c++) job.cases[c].dose = NAN;
     ATS_TRY(ats_parallel_for(n_samples, layout_sample, &job, err));
     ATS_TRY(refuse_dead(plan, &job, err));
-    plan->cases = job.cases;
+    ATS_TRY(keep_cases(plan, job.cases, err));
     for (int64_t s = 0; s < n_samples; s++) {
         plan->rows += job.rows[s];
         ats_share_sum_add(&job.shares[s], 1, &plan->share);
         if (job.shifts[s] > plan->distinct_shifts) plan->distinct_shifts = job.shifts[s];
     }
-    for (int64_t c = 0; c < plan->n_cases; c++) plan->n_skipped += job.cases[c].reason != NULL;
 out:
     for (int w = 0; job.arenas != NULL && w < workers; w++) ats_arena_fini(&job.arenas[w]);
+    ats_arena_fini(&here);
     return rc;
 }

@@ -150,12 +150,14 @@ ats_code ats_h5_dataset_open(const ats_h5_file *file, const char *name, ats_h5_d
 {
     ats_h5_dataset dataset = {.file = file};
     ats_code rc;
-    if (!ats_h5_exists(file, name))
-        return ats_h5_fail(err, ATS_E_INPUT, file, name, "is missing (or cannot be reached)");
-    ATS_TRY(ats_h5_strdup(name, &dataset.name, err));
     hid_t id = -1;
-    ATS_TRY(ats_h5_object_open(file, name, &id, err));
+    rc = ats_h5_object_open(file, name, &id, err);
+    if (rc != ATS_OK)
+        return ats_h5_exists(file, name)
+                   ? rc
+                   : ats_h5_fail(err, ATS_E_INPUT, file, name, "is missing (or cannot be reached)");
     dataset.id = id;
+    ATS_TRY(ats_h5_strdup(name, &dataset.name, err));
     if (H5Iget_type(id) != H5I_DATASET) {
         rc = ats_h5_fail(err, ATS_E_INPUT, file, name, "is a group, should be a dataset");
         goto out;

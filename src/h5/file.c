@@ -85,6 +85,21 @@ out:
     return rc;
 }
 
+/* HDF5's cache of metadata grows with what was ever looked at, up to 32 MiB a file; this holds it
+ * where it starts. What it drops lies in the kernel's memory. */
+static bool bound_cache(hid_t access)
+{
+    enum { ROOM = 1 << 20 };
+    H5AC_cache_config_t config = {.version = H5AC__CURR_CACHE_CONFIG_VERSION};
+    if (H5Pget_mdc_config(access, &config) < 0) return false;
+    config.set_initial_size = true;
+    config.initial_size = config.min_size = config.max_size = ROOM;
+    config.incr_mode = H5C_incr__off;
+    config.flash_incr_mode = H5C_flash_incr__off;
+    config.decr_mode = H5C_decr__off;
+    return H5Pset_mdc_config(access, &config) >= 0;
+}
+
 /* A sentence for what stat already knows is no file to read. */
 static ats_code stat_input(ats_h5_file *file, ats_err *err)
 {
@@ -107,21 +122,23 @@ static ats_code stat_input(ats_h5_file *file, ats_err *err)
 static ats_code open_input(const char *path, bool known, ats_h5_file *out, ats_err *err)
 {
     ats_h5_file file;
+    hid_t access = -1;
     ats_code rc;
     ATS_TRY(file_init(path, &file, err));
     ATS_TRY(stat_input(&file, err));
     if (!known) ATS_TRY(ats_h5_probe(&file, err));
-    file.id = H5Fopen(path, H5F_ACC_RDONLY, H5P_DEFAULT);
-    if (file.id < 0) {
+    access = H5Pcreate(H5P_FILE_ACCESS);
+    if (access > 0 && bound_cache(access)) file.id = H5Fopen(path, H5F_ACC_RDONLY, access);
+    if (file.id <= 0) {
         file.id = 0;
         rc = ats_h5_error(err, ATS_E_INPUT, &file, NULL, "cannot be opened as HDF5");
         goto out;
     }
     if (!known) ATS_TRY(ats_h5_heaps_check(&file, err));
     *out = file;
-    return ATS_OK;
 out:
-    ats_h5_close(&file);
+    if (access > 0) H5Pclose(access);
+    if (rc != ATS_OK) ats_h5_close(&file);
     return rc;
 }
 

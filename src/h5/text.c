@@ -9,6 +9,23 @@
 /* Strings are fetched in batches so that hostile lengths stop early. */
 enum { BATCH = 4096 };
 
+/* HDF5 converts strings in a buffer that it clears for every transfer, 1 MiB unless told, and most
+ * of our columns hold few. 0 (H5P_DEFAULT): there is no memory for the list. */
+static hid_t transfer_of(int64_t count)
+{
+    enum { LEAST = 4 << 10, MOST = 1 << 20 };
+    const size_t want = (size_t)count * ATS_H5_REFERENCE;
+    const hid_t list = count < MOST / ATS_H5_REFERENCE ? H5Pcreate(H5P_DATASET_XFER) : -1;
+    if (list < 0) return H5P_DEFAULT;
+    (void)H5Pset_buffer(list, want < LEAST ? LEAST : want, NULL, NULL);
+    return list;
+}
+
+static void transfer_end(hid_t list)
+{
+    if (list != H5P_DEFAULT) H5Pclose(list);
+}
+
 typedef struct source {
     const ats_h5_dataset *dataset;
     hid_t type, file_space;
@@ -107,11 +124,12 @@ static ats_code read_references(const ats_h5_dataset *dataset, uint8_t *out, ats
     raw.size = ATS_H5_REFERENCE;
     if (dataset->chunked && dataset->filter[0] != ATS_H5_SHUFFLE && ats_h5_pipeline_of(&raw).direct)
         return ats_h5_read_box(&raw, NULL, NULL, false, out, err);
-    const hid_t type = ats_h5_reference_type();
+    const hid_t type = ats_h5_reference_type(), transfer = transfer_of(dataset->count);
     ats_code rc = ATS_OK;
-    if (type < 0 || H5Dread(dataset->id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, out) < 0)
+    if (type < 0 || H5Dread(dataset->id, type, H5S_ALL, H5S_ALL, transfer, out) < 0)
         rc = ats_h5_error(err, ATS_E_INPUT, dataset->file, dataset->name,
                           "its strings cannot be read");
+    transfer_end(transfer);
     if (type >= 0) H5Tclose(type);
     return rc;
 }
@@ -204,10 +222,12 @@ ats_code ats_h5_write_texts(const ats_h5_file *file, const char *name, const cha
 {
     const hid_t type = ats_h5_text_type();
     const hid_t id = type < 0 ? -1 : create_texts(file, name, type, count);
+    const hid_t transfer = transfer_of(count < 0 ? 1 : count);
     const bool wanted = texts != NULL && count != 0;
     ats_code rc = ATS_OK;
-    if (id < 0 || (wanted && H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, texts) < 0))
+    if (id < 0 || (wanted && H5Dwrite(id, type, H5S_ALL, H5S_ALL, transfer, texts) < 0))
         rc = ats_h5_error(err, ATS_E_IO, file, name, "the strings cannot be written");
+    transfer_end(transfer);
     if (id >= 0) ats_h5_close_dataset(file, id);
     if (type >= 0) H5Tclose(type);
     if (rc != ATS_OK || out == NULL) return rc;
@@ -219,13 +239,14 @@ ats_code ats_h5_put_texts(const ats_h5_dataset *dataset, int64_t first, const ch
 {
     const hsize_t start = (hsize_t)first, extent = (hsize_t)count;
     const hid_t type = ats_h5_text_type(), memory = H5Screate_simple(1, &extent, NULL);
-    const hid_t space = H5Dget_space(dataset->id);
+    const hid_t space = H5Dget_space(dataset->id), transfer = transfer_of(count);
     ats_code rc = ATS_OK;
     if (type < 0 || memory < 0 || space < 0 ||
         H5Sselect_hyperslab(space, H5S_SELECT_SET, &start, NULL, &extent, NULL) < 0 ||
-        H5Dwrite(dataset->id, type, memory, space, H5P_DEFAULT, texts) < 0)
+        H5Dwrite(dataset->id, type, memory, space, transfer, texts) < 0)
         rc = ats_h5_error(err, ATS_E_IO, dataset->file, dataset->name,
                           "the strings cannot be written; is the disk full?");
+    transfer_end(transfer);
     if (type >= 0) H5Tclose(type);
     if (memory >= 0) H5Sclose(memory);
     if (space >= 0) H5Sclose(space);

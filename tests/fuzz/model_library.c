@@ -77,6 +77,24 @@ herr_t H5Pset_elink_cb(hid_t id, H5L_elink_traverse_t function, void *ctx)
     return model_fails() ? -1 : 0;
 }
 
+herr_t H5Pset_buffer(hid_t id, size_t size, void *conversion, void *background)
+{
+    (void)id, (void)size, (void)conversion, (void)background;
+    return model_fails() ? -1 : 0;
+}
+
+herr_t H5Pget_mdc_config(hid_t id, H5AC_cache_config_t *config)
+{
+    (void)id, (void)config;
+    return model_fails() ? -1 : 0;
+}
+
+herr_t H5Pset_mdc_config(hid_t id, H5AC_cache_config_t *config)
+{
+    (void)id, (void)config;
+    return model_fails() ? -1 : 0;
+}
+
 herr_t H5Pget_userblock(hid_t id, hsize_t *size)
 {
     (void)id;
