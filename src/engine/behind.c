@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/parallel.h"
+#include "h5/file.h"
 
 enum { MOST = 8 }; /* jobs that wait at a time */
 
@@ -62,6 +63,7 @@ static void *work(void *ctx)
     ats_behind *behind = ctx;
     const int threads = ats_threads() / 4;
     ats_limit_threads(threads > 0 ? threads : 1);
+    ats_h5_quiet();
     pthread_mutex_lock(&behind->lock);
     for (;;) {
         while (behind->ended == behind->given && !behind->ending)

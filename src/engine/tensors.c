@@ -1,5 +1,7 @@
 #include "engine/tensors.h"
 
+#include "h5/file.h"
+
 /* Keeps the memory of the latest that was dropped. */
 static void drop(ats_tensors *tensors, ats_tensor_slot *slot)
 {
@@ -66,6 +68,7 @@ static void *read_ahead(void *ctx)
 {
     ats_tensors *tensors = ctx;
     ats_err unsaid;
+    ats_h5_quiet();
     for (int i = 0; i < tensors->n_ahead; i++)
         tensors->loaded[i] =
             load(&tensors->want[i], &tensors->spares[i], &tensors->ahead[i], &unsaid) == ATS_OK;

@@ -96,6 +96,7 @@ static ats_code fetch(source *s, int64_t index, worker *w, ats_err *err)
     hsize_t bytes = 0;
     uint32_t skipped = 0;
     ats_code rc;
+    ats_h5_quiet();
     if (!stored_size(s->dataset, offset.at, &bytes))
         return ats_h5_error(err, ATS_E_INPUT, s->dataset->file, s->dataset->name,
                             "its chunk index cannot be read");

@@ -56,7 +56,7 @@ static packed *slot_of(const writer *w, int64_t batch, int64_t i)
 
 static ats_code store_batch(writer *w, int64_t batch, ats_err *err)
 {
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL); /* HDF5 keeps this setting for every thread apart */
+    ats_h5_quiet();
     for (int64_t i = 0; i < batch_size(w, batch); i++) {
         const packed *slot = slot_of(w, batch, i);
         const ats_h5_dataset *dataset = slot->to->dataset;

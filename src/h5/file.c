@@ -36,13 +36,15 @@ ats_code ats_h5_strdup(const char *text, char **out, ats_err *err)
     return ATS_OK;
 }
 
+void ats_h5_quiet(void) { H5Eset_auto2(H5E_DEFAULT, NULL, NULL); }
+
 ats_code ats_h5_init(ats_err *err)
 {
     /* A file that could not be flushed (disk full) cannot be closed, and HDF5's clean-up at exit
      * crashes on what is left of it. Everything else is closed by its owner. */
     H5dont_atexit();
     if (H5open() < 0) return ats_fail(err, ATS_E_INTERNAL, "the HDF5 library does not start");
-    H5Eset_auto2(H5E_DEFAULT, NULL, NULL);
+    ats_h5_quiet();
     /* Registered even where a plugin of this number is found: ours checks every size. */
     if (H5Zregister(ats_zstd_filter_class()) < 0)
         return ats_fail(err, ATS_E_INTERNAL, "HDF5 refuses the zstd filter (32015)");

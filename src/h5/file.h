@@ -32,6 +32,8 @@ typedef struct ats_h5_file {
 /* Silences HDF5's own printing and registers the zstd filter. Idempotent; open and create call it.
  */
 ATS_MUST_CHECK ats_code ats_h5_init(ats_err *err);
+/* The silence alone, which HDF5 keeps for every thread apart: first in a thread that comes here. */
+void ats_h5_quiet(void);
 
 /* Read-only. ATS_E_INPUT: not there or not HDF5; ATS_E_LOCK: locked by a writer. */
 ATS_MUST_CHECK ats_code ats_h5_open(const char *path, ats_h5_file *out, ats_err *err);

@@ -1,7 +1,10 @@
 /* Chunk shapes, and boxes through the threaded pools against HDF5's own reading and writing. */
+#include <fcntl.h>
 #include <hdf5.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/parallel.h"
 #include "h5/chunks.h"
@@ -277,6 +280,45 @@ static void test_partial_boxes_are_written(void **state)
     ats_h5_close(&file);
 }
 
+static void *read_sparse(void *dataset)
+{
+    ats_err err;
+    float got[64 * 16];
+    return (void *)(intptr_t)ats_h5_read_all(dataset, true, got, &err);
+}
+
+/* HDF5 prints in every thread that has not told it otherwise. */
+static void test_threads_are_quiet(void **state)
+{
+    (void)state;
+    ats_err err;
+    ats_h5_file file;
+    ats_h5_dataset dataset;
+    const shape s = {2, {64, 16}, {1, 16}};
+    const ats_h5_layout layout = layout_of(&s, ATS_H5_F32, ATS_H5_ZSTD, true);
+    float row[16] = {1};
+    pthread_t thread;
+    void *rc = &err;
+    assert_ok(ats_h5_create(scratch_path("quiet.h5"), &file, &err), &err);
+    assert_ok(ats_h5_dataset_create(&file, "/x", &layout, &dataset, &err), &err);
+    assert_ok(
+        ats_h5_write_box(&dataset, (const int64_t[]){0, 0}, (const int64_t[]){1, 16}, row, &err),
+        &err);
+    const int said = open(scratch_path("said"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    const int kept = dup(STDERR_FILENO);
+    assert_true(said >= 0 && kept >= 0);
+    assert_int_equal(dup2(said, STDERR_FILENO), STDERR_FILENO);
+    assert_int_equal(pthread_create(&thread, NULL, read_sparse, &dataset), 0);
+    assert_int_equal(pthread_join(thread, &rc), 0);
+    assert_int_equal(dup2(kept, STDERR_FILENO), STDERR_FILENO);
+    assert_int_equal((intptr_t)rc, ATS_OK);
+    assert_int_equal(lseek(said, 0, SEEK_END), 0);
+    close(said);
+    close(kept);
+    ats_h5_dataset_close(&dataset);
+    ats_h5_close(&file);
+}
+
 static void test_types_are_converted(void **state)
 {
     (void)state;
@@ -435,6 +477,7 @@ int main(void)
         cmocka_unit_test(test_bytes_do_not_depend_on_threads),
         cmocka_unit_test(test_many_boxes),
         cmocka_unit_test(test_partial_boxes_are_written),
+        cmocka_unit_test(test_threads_are_quiet),
         cmocka_unit_test(test_types_are_converted),
         cmocka_unit_test(test_scalar_and_empty),
         cmocka_unit_test(test_row_past_two_gigabytes),
