@@ -133,6 +133,25 @@ static void print_memory(const ats_plan *plan)
                ats_human_bytes(plan->stream.resident, b, sizeof b));
 }
 
+static void print_time(const ats_plan *plan)
+{
+    const ats_plan_time *t = &plan->time;
+    char all[32], read[32], build[32], evaluate[32], write[32];
+    printf("time about %s on %d thread%s: reading %s, building edits %s, evaluating %s, measuring "
+           "and writing %s\n",
+           ats_human_seconds(plan->seconds, all, sizeof all), ats_threads(),
+           ats_threads() == 1 ? "" : "s", ats_human_seconds(t->read, read, sizeof read),
+           ats_human_seconds(t->build, build, sizeof build),
+           ats_human_seconds(t->evaluate, evaluate, sizeof evaluate),
+           ats_human_seconds(t->write, write, sizeof write));
+}
+
+static json_t *json_time(const ats_plan_time *t)
+{
+    return json_pack("{s:f, s:f, s:f, s:f, s:f}", "start", t->start, "read", t->read, "build",
+                     t->build, "evaluate", t->evaluate, "write", t->write);
+}
+
 static json_t *json_share(const ats_plan *plan)
 {
     const ats_share_sum *s = &plan->share;
@@ -167,7 +186,7 @@ static void print_totals(const ats_plan *plan)
            ats_human_bytes(plan->bytes_probe, a, sizeof a),
            ats_human_bytes(plan->bytes_head, b, sizeof b));
     print_memory(plan);
-    printf("time about %.1f s on %d threads\n", plan->seconds, ats_threads());
+    print_time(plan);
     if (plan->detail_undecided)
         printf("\ndecision needed: over 2 GiB, so `run` refuses until the suite says\n"
                "  output: {detail: head}    means over probes and the worst probe\n"
@@ -238,7 +257,7 @@ static ats_code print_json(const ats_plan *plan, ats_err *err)
         json_array_append_new(captures, json_string(plan->captures[c]->path));
     return ats_json_print(
         json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, "
-                  "s:f, s:s, s:b, s:o, s:o, s:o}",
+                  "s:f, s:o, s:s, s:b, s:o, s:o, s:o}",
                   "suite", plan->suite->name, "suite_hash", plan->suite->hash, "backend",
                   plan->backend->name, "captures", captures, "axes", json_axes(plan), "left_out",
                   json_strings(plan->selection.left_out, plan->selection.n_left_out), "variants",
@@ -247,9 +266,10 @@ static ats_code print_json(const ats_plan *plan, ats_err *err)
                   (json_int_t)plan->distinct_shifts, "bytes_probe", (json_int_t)plan->bytes_probe,
                   "bytes_head", (json_int_t)plan->bytes_head, "peak_bytes",
                   (json_int_t)plan->peak_bytes, "batch", (json_int_t)plan->batch, "seconds",
-                  plan->seconds, "detail", plan->shape.detail_head ? "head" : "probe",
-                  "detail_undecided", (int)plan->detail_undecided, "bytes", json_bytes(plan),
-                  "share", json_share(plan), "memory", json_memory(plan)),
+                  plan->seconds, "time", json_time(&plan->time), "detail",
+                  plan->shape.detail_head ? "head" : "probe", "detail_undecided",
+                  (int)plan->detail_undecided, "bytes", json_bytes(plan), "share", json_share(plan),
+                  "memory", json_memory(plan)),
         err);
 }
 

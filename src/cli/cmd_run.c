@@ -180,6 +180,7 @@ out:
 
 static void say_plan(const ats_plan *plan)
 {
+    char time[32];
     const ats_log_field fields[] = {
         {.key = "cases", .number = (double)plan->n_cases},
         {.key = "samples", .number = (double)plan->selection.n_samples},
@@ -191,8 +192,8 @@ static void say_plan(const ats_plan *plan)
     };
     ats_event("plan", fields, sizeof fields / sizeof *fields, "suite %s is planned",
               plan->suite->name);
-    ats_verbose("%lld cases, %lld variants in one batch, about %.0f s", (long long)plan->n_cases,
-                (long long)plan->batch, plan->seconds);
+    ats_verbose("%lld cases, %lld variants in one batch, about %s", (long long)plan->n_cases,
+                (long long)plan->batch, ats_human_seconds(plan->seconds, time, sizeof time));
     for (int64_t i = 0; i < plan->selection.n_left_out; i++)
         ats_warn("sample %s is left out: it has none of the wanted probes",
                  plan->selection.left_out[i]);

@@ -28,5 +28,7 @@ void ats_session_close(ats_session *session);
 
 /* "1.5 MiB" */
 const char *ats_human_bytes(int64_t bytes, char *out, size_t size);
+/* "12 ms", "3.4 s", "12 min", "3.4 h" */
+const char *ats_human_seconds(double seconds, char *out, size_t size);
 
 #endif

@@ -27,6 +27,13 @@ typedef struct ats_plan_case {
     const char *reason; /* why skipped in every layer; NULL: it runs */
 } ats_plan_case;
 
+/* An estimate in seconds at ats_threads(): within a factor of about two, of elapsed time on an idle
+ * machine. start: the process, opening and planning; write: measuring, recording and joining too.
+ */
+typedef struct ats_plan_time {
+    double start, read, build, evaluate, write;
+} ats_plan_time;
+
 typedef struct ats_plan {
     ats_arena arena;
     const ats_suite *suite;
@@ -50,17 +57,19 @@ typedef struct ats_plan {
     int64_t batch;  /* variants evaluated together: bounds memory, changes no bit */
     int64_t memory; /* bytes the run may use; 0: unknown, no limit */
     bool memory_given, memory_of_group; /* by the caller; by a control group */
-    bool by_head;             /* tensors of one key head at a time: a layer does not fit */
-    bool streams;             /* not even keys and values of one key head fit: through a file */
-    bool read_ahead;          /* the next layer is read while one is evaluated */
-    ats_stream stream;        /* if so: its folder, bytes in memory of a sample's head */
-    int64_t scratch_bytes;    /* of the file, at most; with the donor's */
-    int64_t workspace_bytes;  /* of the backend, at most */
-    int64_t workspace_limit;  /* what it may use; 0: no limit */
-    int64_t tensor_cache;     /* bytes of tensors kept beyond those in use */
-    int64_t peak_bytes;       /* of everything */
-    ats_share_sum share;      /* over samples, layers and key heads */
-    double seconds;           /* estimate at ats_threads() */
+    bool by_head;            /* tensors of one key head at a time: a layer does not fit */
+    bool streams;            /* not even keys and values of one key head fit: through a file */
+    bool read_ahead;         /* the next layer is read while one is evaluated */
+    ats_stream stream;       /* if so: its folder, bytes in memory of a sample's head */
+    int64_t scratch_bytes;   /* of the file, at most; with the donor's */
+    int64_t workspace_bytes; /* of the backend, at most */
+    int64_t workspace_limit; /* what it may use; 0: no limit */
+    int64_t tensor_cache;    /* bytes of tensors kept beyond those in use */
+    int64_t peak_bytes;      /* of everything */
+    ats_share_sum share;     /* over samples, layers and key heads */
+    double effort;           /* of building beyond side rows (perturb/family.h) */
+    ats_plan_time time;
+    double seconds;           /* its sum */
     int64_t part, part_count; /* one sample of a run of part_count; 0: the whole run */
 } ats_plan;
 
@@ -72,8 +81,8 @@ void ats_plan_free(ats_plan *plan);
 int64_t ats_plan_key_heads(const ats_plan *plan, int64_t layer);
 /* The plan of one sample alone, as a view: it owns nothing and lives no longer than the whole. */
 ats_plan ats_plan_sample(const ats_plan *plan, int64_t sample);
-/* Its share of the work, in the seconds that `seconds` counts. */
-double ats_plan_sample_seconds(const ats_plan *plan, int64_t sample);
+/* Its share of the work, between 0 and 1: the same on every machine. */
+double ats_plan_sample_share(const ats_plan *plan, int64_t sample);
 
 /* The build context of a variant on a chosen sample and layer (indices of the selection);
  * donors: as many as ats_plan_donors gives. attention NULL: layout only. */

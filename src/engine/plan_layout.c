@@ -10,6 +10,7 @@ typedef struct layout_job {
     ats_plan_case *cases;  /* [n_samples, n_variants] */
     char (*reasons)[256];  /* [n_samples, n_variants] */
     int64_t *rows;         /* [n_samples] side rows over layers and key heads */
+    double *effort;        /* [n_samples] of building beyond side rows */
     int64_t *shifts;       /* [n_samples] distinct query moves */
     ats_share_sum *shares; /* [n_samples] over layers and key heads */
 } layout_job;
@@ -120,6 +121,7 @@ static ats_code layout_sample(void *ctx, int64_t s, int worker, ats_err *err)
             out->dose = built.dose;
             if (built.edit.side.count > out->rows) out->rows = built.edit.side.count;
             job->rows[s] += built.edit.side.count * ats_plan_key_heads(plan, l);
+            job->effort[s] += ats_perturb_effort(&build, &built) * (double)shares.heads[l];
             ATS_TRY(add_share(&shares.at[l], &built.edit, err));
             note_shift(seen, &job->shifts[s], built.edit.query_delta);
         }
@@ -188,6 +190,7 @@ ats_code ats_plan_layouts(ats_plan *plan, ats_err *err)
     ATS_TRY(ATS_NEW0(&here, plan->n_cases, &job.cases, err));
     ATS_TRY(ATS_NEW0(&here, plan->n_cases, &job.reasons, err));
     ATS_TRY(ATS_NEW0(&here, n_samples, &job.rows, err));
+    ATS_TRY(ATS_NEW0(&here, n_samples, &job.effort, err));
     ATS_TRY(ATS_NEW0(&here, n_samples, &job.shifts, err));
     ATS_TRY(ATS_NEW0(&here, n_samples, &job.shares, err));
     for (int64_t c = 0; c < plan->n_cases; c++) job.cases[c].dose = NAN;
@@ -196,6 +199,7 @@ ats_code ats_plan_layouts(ats_plan *plan, ats_err *err)
     ATS_TRY(keep_cases(plan, job.cases, err));
     for (int64_t s = 0; s < n_samples; s++) {
         plan->rows += job.rows[s];
+        plan->effort += job.effort[s];
         ats_share_sum_add(&job.shares[s], 1, &plan->share);
         if (job.shifts[s] > plan->distinct_shifts) plan->distinct_shifts = job.shifts[s];
     }

@@ -10,6 +10,8 @@ ATS_MUST_CHECK ats_code ats_plan_layouts(ats_plan *plan, ats_err *err);
 ATS_MUST_CHECK ats_code ats_plan_metrics(ats_plan *plan, ats_err *err);
 /* Result shape, bytes at both details, the decision between them, batch, peak, seconds. */
 ATS_MUST_CHECK ats_code ats_plan_sizes(ats_plan *plan, const ats_plan_options *options, ats_err *err);
+/* How long the run takes, at ats_threads(). */
+ATS_MUST_CHECK ats_code ats_plan_seconds(ats_plan *plan, ats_err *err);
 /* Fits the run into memory: batch, key heads at a time or through a file, what the backend and the
  * tensors get, the peak. options NULL: none given. */
 ATS_MUST_CHECK ats_code ats_plan_memory(ats_plan *plan, const ats_plan_options *options,

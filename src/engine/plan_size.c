@@ -1,7 +1,5 @@
-#include <math.h>
 #include <string.h>
 
-#include "base/parallel.h"
 #include "engine/plan_private.h"
 #include "metrics/record.h"
 
@@ -149,36 +147,6 @@ int64_t ats_plan_batch_bytes(const ats_plan *plan, int64_t batch)
     return most * row_bytes(plan) + batch * (2 * 4 * case_numbers(plan) + 1024);
 }
 
-/* Every key of every diagnosed row: nine products with queries, and about 50 exponentials. */
-static double diagnosis_seconds(const ats_plan *plan)
-{
-    double rows = 0, seconds = 0;
-    for (int64_t s = 0; s < plan->selection.n_samples && plan->diagnoses; s++)
-        rows += (double)plan->selection.samples[s].sample->n_keys *
-                (double)plan->selection.samples[s].n_probes * (double)plan->shape.n_heads;
-    for (int64_t l = 0; l < plan->selection.n_layers; l++)
-        seconds += rows * (0.6e-6 + 9e-9 * (double)layer_at(plan, l)->d_qk);
-    return seconds;
-}
-
-/* Three costs in processor seconds, measured on the nightly suite: an element of a side row made,
- * a multiply of a logit or value sum with what belongs to it, a number recorded; and diagnoses.
- * Good to a factor of about two. */
-static double estimate_seconds(const ats_plan *plan)
-{
-    const double per_element = 12e-9, per_multiply = 0.15e-9, per_number = 60e-9;
-    double elements = 0;
-    for (int64_t l = 0; l < plan->selection.n_layers; l++) {
-        const ats_layer *layer = layer_at(plan, l);
-        elements += (double)plan->rows / (double)plan->selection.n_layers *
-                    (double)(layer->d_qk + layer->d_v);
-    }
-    const double numbers = (double)plan->bytes_probe / 4;
-    return (elements * per_element + plan->share.flops / 2 * per_multiply + numbers * per_number +
-            diagnosis_seconds(plan)) /
-           (double)ats_threads();
-}
-
 ats_code ats_plan_sizes(ats_plan *plan, const ats_plan_options *options, ats_err *err)
 {
     const char *detail = plan->suite->detail;
@@ -192,7 +160,7 @@ ats_code ats_plan_sizes(ats_plan *plan, const ats_plan_options *options, ats_err
     plan->detail_undecided = detail == NULL && plan->bytes_probe > detail_limit;
     plan->shape.detail_head = detail != NULL && strcmp(detail, "head") == 0;
     ATS_TRY(ats_plan_memory(plan, options, err));
-    plan->seconds = estimate_seconds(plan);
+    rc = ats_plan_seconds(plan, err);
 out:
     return rc;
 }

@@ -160,7 +160,7 @@ ats_code ats_shard_split(const ats_plan *plan, const ats_shard *shard, ats_arena
     }
     ATS_TRY(ATS_NEW(arena, n, &cost, err));
     ATS_TRY(ATS_NEW(arena, n, &shard_of, err));
-    for (int64_t s = 0; s < n; s++) cost[s] = ats_plan_sample_seconds(plan, s);
+    for (int64_t s = 0; s < n; s++) cost[s] = ats_plan_sample_share(plan, s);
     ATS_TRY(ats_shard_deal(cost, n, shard->count, arena, shard_of, err));
     for (int64_t s = 0; s < n; s++) mine[s] = shard_of[s] == shard->index;
 out:

@@ -37,9 +37,9 @@ static double sample_work(const ats_plan *plan, int64_t s)
     return work + 300 * (double)plan->bytes_probe / 4 / (double)plan->selection.n_samples;
 }
 
-double ats_plan_sample_seconds(const ats_plan *plan, int64_t sample)
+double ats_plan_sample_share(const ats_plan *plan, int64_t sample)
 {
     double all = 0;
     for (int64_t s = 0; s < plan->selection.n_samples; s++) all += sample_work(plan, s);
-    return plan->seconds * sample_work(plan, sample) / all;
+    return sample_work(plan, sample) / all;
 }

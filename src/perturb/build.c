@@ -41,3 +41,17 @@ ats_code ats_perturb_build(const ats_build *ctx, ats_built *out, ats_err *err)
     *out = built;
     return ATS_OK;
 }
+
+double ats_perturb_effort(const ats_build *ctx, const ats_built *out)
+{
+    double effort = ctx->family->effort != NULL ? ctx->family->effort(ctx, out) : 0;
+    for (int64_t i = 0; i < ctx->n_parts; i++) {
+        const ats_build_part *part = &ctx->part[i];
+        ats_build alone = *ctx;
+        alone.family = part->family;
+        alone.params = part->params;
+        alone.n_parts = 0;
+        if (part->family->effort != NULL) effort += part->family->effort(&alone, out);
+    }
+    return effort;
+}

@@ -126,6 +126,9 @@ typedef struct ats_family {
     ats_code (*layout)(const ats_build *ctx, ats_built *out, ats_err *err);
     ats_code (*fill)(const ats_build *ctx, ats_built *out,
                      ats_err *err); /* after layout, same out */
+    /* What fill spends beyond making side rows, in normal numbers drawn (about 30 ns each); after
+     * layout, without tensors. NULL: little. For estimates of time alone. */
+    double (*effort)(const ats_build *ctx, const ats_built *out);
 } ats_family;
 
 const ats_family *const *ats_families(int64_t *count);
@@ -139,6 +142,9 @@ ATS_MUST_CHECK ats_code ats_families_markdown(ats_arena *arena, const char **out
 /* layout, then fill when ctx->attention is there; the script is validated. Errors name family,
  * sample, layer and parameter. */
 ATS_MUST_CHECK ats_code ats_perturb_build(const ats_build *ctx, ats_built *out, ats_err *err);
+
+/* The family's effort for one key head after a layout; of a combined one, that of its parts. */
+double ats_perturb_effort(const ats_build *ctx, const ats_built *out);
 
 const char *ats_mode_name(ats_position_mode mode);
 bool ats_mode_parse(const char *name, ats_position_mode *out);

@@ -162,6 +162,18 @@ static ats_code layout(const ats_build *ctx, ats_built *out, ats_err *err)
     return build(&blind, out, err);
 }
 
+/* Every captured probe of the group looks at every key: a product, which is 0.02 of a draw a
+ * dimension, and two exponentials. */
+static double effort(const ats_build *ctx, const ats_built *out)
+{
+    (void)out;
+    if (!ats_arg_is(ctx, "policy", "heavy_hitter")) return 0;
+    const ats_layer *layer = ctx->layer;
+    const double rows =
+        (double)ctx->sample->n_probes * (double)(layer->n_q_heads / layer->n_kv_heads);
+    return rows * (double)ctx->sample->n_keys * (0.4 + 0.02 * (double)layer->d_qk);
+}
+
 const ats_family ats_family_kv_evict = {
     .kind = "kv_evict",
     .summary = "Rows that a key-value cache policy would have thrown away, at a budget.",
@@ -172,4 +184,5 @@ const ats_family ats_family_kv_evict = {
     .has_positions = false,
     .layout = layout,
     .fill = fill,
+    .effort = effort,
 };

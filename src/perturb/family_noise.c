@@ -129,6 +129,14 @@ out:
     return rc;
 }
 
+/* Rounding draws nothing. */
+static double effort(const ats_build *ctx, const ats_built *out)
+{
+    const double rows = isnan(ats_arg(ctx, "sigma")) ? 0 : (double)out->edit.side.count;
+    return rows * ((disturbs(ctx, "keys") ? (double)ctx->layer->d_qk : 0) +
+                   (disturbs(ctx, "values") ? (double)ctx->layer->d_v : 0));
+}
+
 const ats_family ats_family_noise = {
     .kind = "noise",
     .summary = "Keys or values with noise, or rounded as a cache would.",
@@ -140,4 +148,5 @@ const ats_family ats_family_noise = {
     .check = check,
     .layout = layout,
     .fill = fill,
+    .effort = effort,
 };

@@ -4,6 +4,7 @@ usage: check_operations.py PROGRAM SOURCE_FOLDER"""
 import json
 import os
 import pathlib
+import re
 import resource
 import shutil
 import signal
@@ -105,6 +106,25 @@ def no_name_breaks_a_line():
     families = list(text_string_to_metric_families((folder / "odd.prom").read_text()))
     assert "\n\ufffd\ufffd(" in families[0].samples[0].labels["suite"], families[0]
     assert not any("last_success" in f.name for f in families)
+
+
+def the_plan_says_what_takes_how_long():
+    """The parts make up the whole, and what grows with the variants, the threads and the backend does."""
+    def plan(*words):
+        found = json.loads(cli("plan", "suite.yaml", "--json", *words).stdout)
+        assert set(found["time"]) == {"start", "read", "build", "evaluate", "write"}
+        assert all(seconds > 0 for seconds in found["time"].values()), found["time"]
+        assert abs(sum(found["time"].values()) - found["seconds"]) < 1e-9
+        return found["time"]
+    one = plan("--threads", "1")
+    slow = plan("--threads", "1", "--backend", "reference")
+    assert slow["read"] == one["read"] and slow["evaluate"] > one["evaluate"], (slow, one)
+    two = plan("--threads", "2")
+    assert two["start"] == one["start"] and abs(two["read"] / one["read"] - 0.5) < 1e-9
+    text = cli("plan", "suite.yaml", "--threads", "1").stdout.decode()
+    said = re.search(r"time about \d+ ms on 1 thread: reading \d+ ms, building edits \d+ ms, "
+                     r"evaluating \d+ ms, measuring and writing \d+ ms\n", text)
+    assert said, text
 
 
 def the_summary_is_one_object_everywhere():
