@@ -88,7 +88,7 @@ static void print_head(const ats_plan *plan)
         printf(" %s", selection->samples[s].sample->id);
     printf("%s\nlayers", selection->n_samples > 16 ? " ..." : "");
     for (int64_t l = 0; l < selection->n_layers; l++)
-        printf(" %lld", (long long)plan->captures[0]->layers[selection->layers[l]].index);
+        printf(" %lld", (long long)ats_plan_layer(plan, l)->index);
     printf("\nheads");
     for (int64_t h = 0; h < selection->n_heads; h++)
         printf(" %lld", (long long)selection->heads[h]);
@@ -241,8 +241,7 @@ static json_t *json_axes(const ats_plan *plan)
     for (int64_t s = 0; s < selection->n_samples; s++)
         json_array_append_new(samples, json_string(selection->samples[s].sample->id));
     for (int64_t l = 0; l < selection->n_layers; l++)
-        json_array_append_new(layers,
-                              json_integer(plan->captures[0]->layers[selection->layers[l]].index));
+        json_array_append_new(layers, json_integer(ats_plan_layer(plan, l)->index));
     for (int64_t h = 0; h < selection->n_heads; h++)
         json_array_append_new(heads, json_integer(selection->heads[h]));
     return json_pack("{s:o, s:o, s:o, s:I, s:o}", "sample", samples, "layer", layers, "head", heads,

@@ -281,7 +281,7 @@ static ats_code add_model_axes(maker *m)
     ATS_TRY(add_f64(m, "softmax_scale", "layer", selection->n_layers, "1",
                     "factor of q.k in the base route, rotary magnitude factors included", &scale));
     for (int64_t l = 0; l < selection->n_layers; l++) {
-        const ats_layer *at = &m->plan->captures[0]->layers[selection->layers[l]];
+        const ats_layer *at = ats_plan_layer(m->plan, l);
         layers[l] = layer_scale[l] = at->index;
         scale[l] = at->contract.scale;
     }

@@ -178,7 +178,7 @@ out:
 static ats_code search_layer(job *j, int64_t sample, int64_t l, ats_err *err)
 {
     const ats_plan *plan = j->plan;
-    const int64_t all = ats_plan_key_heads(plan, l);
+    const int64_t all = ats_plan_layer(plan, l)->n_kv_heads;
     ats_donor donors[2];
     ats_group *groups = NULL;
     int64_t n_groups = 0, n_donors = 0;

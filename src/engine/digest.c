@@ -68,7 +68,7 @@ static double cell_mean(const digest *d, int64_t perturbation, ats_arm arm, int6
 
 static int64_t layer_number(const ats_plan *plan, int64_t l)
 {
-    return plan->captures[0]->layers[plan->selection.layers[l]].index;
+    return ats_plan_layer(plan, l)->index;
 }
 
 /* Sorted into the first ATS_SUMMARY_HEADS places; ties keep their order. */

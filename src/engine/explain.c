@@ -69,8 +69,7 @@ static ats_code build(ats_explain_cell *cell, const loaded *tensors, const char 
     ATS_TRY(use_group(found, out, &ctx, &place, err));
     ATS_TRY(ats_perturb_build(&ctx, &cell->built, err));
     /* Queries of the whole group were made, as in the run; this problem has one head of them. */
-    if (cell->built.edit.q != NULL)
-        cell->built.edit.q += place * ctx.n_probes * cell->layer->d_qk;
+    if (cell->built.edit.q != NULL) cell->built.edit.q += place * ctx.n_probes * cell->layer->d_qk;
     if (cell->built.skipped)
         rc = ats_fail(err, ATS_E_INPUT,
                       "case %s was skipped in layer %lld, so there is nothing to explain: %s",
@@ -163,8 +162,7 @@ static ats_code explain(const ats_explain_options *options, const ats_explain_ca
     const ats_plan *plan = found->plan;
     loaded tensors = {.count = 0};
     ats_explain_cell cell = {.found = found,
-                             .layer =
-                                 &plan->captures[0]->layers[plan->selection.layers[found->layer]],
+                             .layer = ats_plan_layer(plan, found->layer),
                              .sample = plan->selection.samples[found->sample].sample,
                              .out = out};
     ats_code rc;

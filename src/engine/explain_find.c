@@ -204,8 +204,7 @@ static ats_code make_plan(ats_explain_case *found, const ats_explain_options *op
     for (int64_t s = 0; s < selection->n_samples; s++)
         if (strcmp(selection->samples[s].sample->id, sample_id) == 0) found->sample = s;
     for (int64_t l = 0; l < selection->n_layers; l++)
-        if (found->plan->captures[0]->layers[selection->layers[l]].index == options->layer)
-            found->layer = l;
+        if (ats_plan_layer(found->plan, l)->index == options->layer) found->layer = l;
     for (int64_t v = 0; v < found->suite->n_variants; v++)
         if (strcmp(found->suite->variants[v].id, variant_id) == 0) found->variant = v;
     if (found->sample < 0 || found->layer < 0 || found->variant < 0)

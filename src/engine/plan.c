@@ -151,12 +151,17 @@ out:
     return rc;
 }
 
+const ats_layer *ats_plan_layer(const ats_plan *plan, int64_t layer)
+{
+    return &plan->captures[0]->layers[plan->selection.layers[layer]];
+}
+
 /* `auto` looks at the widest head of the chosen layers. */
 static ats_code find_backend(ats_plan *plan, const char *name, ats_err *err)
 {
     int64_t d_qk = 1, d_v = 1;
     for (int64_t l = 0; l < plan->selection.n_layers; l++) {
-        const ats_layer *layer = &plan->captures[0]->layers[plan->selection.layers[l]];
+        const ats_layer *layer = ats_plan_layer(plan, l);
         d_qk = layer->d_qk > d_qk ? layer->d_qk : d_qk;
         d_v = layer->d_v > d_v ? layer->d_v : d_v;
     }

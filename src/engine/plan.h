@@ -77,12 +77,12 @@ ATS_MUST_CHECK ats_code ats_plan_make(const ats_suite *suite, const ats_plan_opt
                                       ats_plan **out, ats_err *err);
 void ats_plan_free(ats_plan *plan);
 
-/* Key heads of a layer (an index of the selection), the same in every capture. */
-int64_t ats_plan_key_heads(const ats_plan *plan, int64_t layer);
+/* A chosen layer (an index of the selection); its description is the same in every capture. */
+const ats_layer *ats_plan_layer(const ats_plan *plan, int64_t layer);
 /* The plan of one sample alone, as a view: it owns nothing and lives no longer than the whole. */
 ats_plan ats_plan_sample(const ats_plan *plan, int64_t sample);
-/* Its share of the work, between 0 and 1: the same on every machine. */
-double ats_plan_sample_share(const ats_plan *plan, int64_t sample);
+/* Its work, in multiplies: the same on every machine. */
+double ats_plan_sample_work(const ats_plan *plan, int64_t sample);
 
 /* The build context of a variant on a chosen sample and layer (indices of the selection);
  * donors: as many as ats_plan_donors gives. attention NULL: layout only. */

@@ -77,11 +77,6 @@ static void note_shift(int64_t *seen, int64_t *count, int64_t shift)
     seen[(*count)++] = shift;
 }
 
-int64_t ats_plan_key_heads(const ats_plan *plan, int64_t layer)
-{
-    return plan->captures[0]->layers[plan->selection.layers[layer]].n_kv_heads;
-}
-
 /* One sample: every layer, every variant. A variant is skipped when every layer skips it. */
 static ats_code layout_sample(void *ctx, int64_t s, int worker, ats_err *err)
 {
@@ -120,12 +115,12 @@ static ats_code layout_sample(void *ctx, int64_t s, int worker, ats_err *err)
             ran++;
             out->dose = built.dose;
             if (built.edit.side.count > out->rows) out->rows = built.edit.side.count;
-            job->rows[s] += built.edit.side.count * ats_plan_key_heads(plan, l);
+            job->rows[s] += built.edit.side.count * ats_plan_layer(plan, l)->n_kv_heads;
             job->effort[s] += ats_perturb_effort(&build, &built) * (double)shares.heads[l];
             ATS_TRY(add_share(&shares.at[l], &built.edit, err));
             note_shift(seen, &job->shifts[s], built.edit.query_delta);
         }
-        if (ran == 0) out->reason = job->reasons[at]; /* for now */
+        if (ran == 0) out->reason = job->reasons[at]; /* keep_cases copies it */
     }
     for (int64_t l = 0; l < plan->selection.n_layers; l++) {
         ats_share_sum sum;

@@ -5,16 +5,11 @@
 
 static const int64_t detail_limit = (int64_t)2 << 30; /* bytes of an uncompressed result */
 
-static const ats_layer *layer_at(const ats_plan *plan, int64_t l)
-{
-    return &plan->captures[0]->layers[plan->selection.layers[l]];
-}
-
 static bool has_w_o(const ats_plan *plan)
 {
     if (plan->suite->residual != NULL && strcmp(plan->suite->residual, "off") == 0) return false;
     for (int64_t l = 0; l < plan->selection.n_layers; l++)
-        if (layer_at(plan, l)->w_o != NULL) return true;
+        if (ats_plan_layer(plan, l)->w_o != NULL) return true;
     return false;
 }
 
@@ -87,12 +82,12 @@ static ats_code make_shape(ats_plan *plan, ats_err *err)
     memcpy(names, plan->axis.names, (size_t)plan->axis.count * sizeof *names);
     names[plan->axis.count] = "inserted";
     for (int64_t l = 0; l < selection->n_layers; l++) {
-        const int64_t width = layer_at(plan, l)->d_v;
+        const int64_t width = ats_plan_layer(plan, l)->d_v;
         if (plan->suite->vectors && d_v != 0 && width != d_v)
             ATS_TRY(ats_fail(err, ATS_E_UNSUPPORTED,
                              "%s: metrics.vectors: layer %lld has values of width %lld, others "
                              "%lld; choose layers of one width",
-                             plan->suite->path, (long long)layer_at(plan, l)->index,
+                             plan->suite->path, (long long)ats_plan_layer(plan, l)->index,
                              (long long)width, (long long)d_v));
         if (width > d_v) d_v = width;
     }
@@ -127,7 +122,7 @@ static int64_t row_bytes(const ats_plan *plan)
 {
     int64_t d = 0;
     for (int64_t l = 0; l < plan->selection.n_layers; l++) {
-        const ats_layer *layer = layer_at(plan, l);
+        const ats_layer *layer = ats_plan_layer(plan, l);
         if (layer->d_qk + layer->d_v > d) d = layer->d_qk + layer->d_v;
     }
     return d * 4 + 24;

@@ -51,15 +51,10 @@ typedef struct work {
     double diagnosed_wide; /* and their dimensions */
 } work;
 
-static const ats_layer *layer_at(const ats_plan *plan, int64_t l)
-{
-    return &plan->captures[0]->layers[plan->selection.layers[l]];
-}
-
 /* Rows of one key head as the kernels pad them. */
 static double lanes_of(const ats_plan *plan, int64_t s, double *rows)
 {
-    const double heads = (double)plan->shape.n_heads / (double)ats_plan_key_heads(plan, 0);
+    const double heads = (double)plan->shape.n_heads / (double)ats_plan_layer(plan, 0)->n_kv_heads;
     *rows = ceil(heads) * (double)plan->selection.samples[s].n_probes;
     return *rows <= 8 ? 8 : 16 * ceil(*rows / 16);
 }
@@ -71,13 +66,13 @@ static ats_code count(const ats_plan *plan, work *w, ats_err *err)
         const ats_chosen *c = &plan->selection.samples[s];
         lanes = lanes_of(plan, s, &rows);
         for (int64_t l = 0; l < plan->selection.n_layers; l++) {
-            const ats_layer *layer = layer_at(plan, l);
+            const ats_layer *layer = ats_plan_layer(plan, l);
             ats_storage storage;
             const ats_code rc = ats_capture_storage(plan->captures[c->capture], c->index,
                                                     plan->selection.layers[l], &storage, err);
             if (rc != ATS_OK) return rc;
             w->tensor_bytes += (double)storage.bytes;
-            w->looks += (double)plan->suite->n_variants * (double)ats_plan_key_heads(plan, l) *
+            w->looks += (double)plan->suite->n_variants * (double)layer->n_kv_heads *
                         (double)c->sample->n_keys * lanes;
             const double keys =
                 (double)c->sample->n_keys * (double)c->n_probes * (double)plan->shape.n_heads;
@@ -88,7 +83,7 @@ static ats_code count(const ats_plan *plan, work *w, ats_err *err)
     }
     for (int64_t l = 0; l < plan->selection.n_layers; l++)
         w->elements += (double)plan->rows / (double)plan->selection.n_layers *
-                       (double)(layer_at(plan, l)->d_qk + layer_at(plan, l)->d_v);
+                       (double)(ats_plan_layer(plan, l)->d_qk + ats_plan_layer(plan, l)->d_v);
     w->effort = plan->effort;
     w->multiplies = plan->share.flops / 2 * lanes / rows;
     w->edits = (double)plan->share.edits;

@@ -114,8 +114,8 @@ static void read_ahead(ats_part_run *r, int64_t s, int64_t l)
     const int64_t next_l = l + 1 < r->plan.selection.n_layers ? l + 1 : 0;
     const int64_t next_s = next_l > 0 ? s : s + 1;
     if (!r->plan.read_ahead || next_s >= r->plan.selection.n_samples) return;
-    const int n =
-        ats_tensors_wanted(&r->plan, next_s, next_l, 0, ats_plan_key_heads(&r->plan, next_l), want);
+    const int n = ats_tensors_wanted(&r->plan, next_s, next_l, 0,
+                                     ats_plan_layer(&r->plan, next_l)->n_kv_heads, want);
     ats_tensors_ahead(&r->common->tensors, want, n);
 }
 
@@ -195,8 +195,7 @@ static ats_code next_recorder(ats_part_run *r, evaluation *work, ats_err *err)
     const ats_code rc = ats_behind_wait(common->behind, next->number, err);
     r->outcome.write += ats_clock() - t;
     if (rc != ATS_OK) return rc;
-    next->recorder.shape.d_v =
-        r->plan.captures[0]->layers[r->plan.selection.layers[work->layer]].d_v;
+    next->recorder.shape.d_v = ats_plan_layer(&r->plan, work->layer)->d_v;
     ats_recorder_clear(&next->recorder);
     work->recorder = &next->recorder;
     return ATS_OK;
@@ -237,7 +236,7 @@ static ats_code run_layer(ats_part_run *r, int64_t s, int64_t l, ats_err *err)
     ats_arena_init(&arena, false);
     ats_code rc;
     ATS_TRY(ats_select_groups(&arena, &r->plan.selection, l, &groups, &n_groups, err));
-    if (!r->plan.by_head) ATS_TRY(load(r, 0, ats_plan_key_heads(&r->plan, l), &work, err));
+    if (!r->plan.by_head) ATS_TRY(load(r, 0, ats_plan_layer(&r->plan, l)->n_kv_heads, &work, err));
     read_ahead(r, s, l);
     for (work.first = 0; work.first < r->plan.suite->n_variants; work.first += r->plan.batch) {
         work.count = r->plan.suite->n_variants - work.first;

@@ -151,7 +151,7 @@ ats_code ats_shard_split(const ats_plan *plan, const ats_shard *shard, ats_arena
                          uint8_t *mine, ats_err *err)
 {
     const int64_t n = plan->selection.n_samples;
-    double *cost = NULL;
+    double *cost = NULL, all = 0;
     int64_t *shard_of = NULL;
     ats_code rc;
     if (shard->count <= 0) {
@@ -160,7 +160,8 @@ ats_code ats_shard_split(const ats_plan *plan, const ats_shard *shard, ats_arena
     }
     ATS_TRY(ATS_NEW(arena, n, &cost, err));
     ATS_TRY(ATS_NEW(arena, n, &shard_of, err));
-    for (int64_t s = 0; s < n; s++) cost[s] = ats_plan_sample_share(plan, s);
+    for (int64_t s = 0; s < n; s++) all += cost[s] = ats_plan_sample_work(plan, s);
+    for (int64_t s = 0; s < n; s++) cost[s] /= all;
     ATS_TRY(ats_shard_deal(cost, n, shard->count, arena, shard_of, err));
     for (int64_t s = 0; s < n; s++) mine[s] = shard_of[s] == shard->index;
 out:

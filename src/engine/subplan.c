@@ -20,14 +20,14 @@ ats_plan ats_plan_sample(const ats_plan *plan, int64_t sample)
 
 /* In multiplies: those of the sample's keys and of its side rows, 120 for a number of a side row
  * and 300 for a number recorded. */
-static double sample_work(const ats_plan *plan, int64_t s)
+double ats_plan_sample_work(const ats_plan *plan, int64_t s)
 {
     const int64_t n_variants = plan->suite->n_variants, n_layers = plan->selection.n_layers;
     const ats_chosen *chosen = &plan->selection.samples[s];
     double side = 0, work = 0;
     for (int64_t v = 0; v < n_variants; v++) side += (double)plan->cases[s * n_variants + v].rows;
     for (int64_t l = 0; l < n_layers; l++) {
-        const ats_layer *layer = &plan->captures[0]->layers[plan->selection.layers[l]];
+        const ats_layer *layer = ats_plan_layer(plan, l);
         const double d = (double)(layer->d_qk + layer->d_v);
         const double rows = (double)(layer->n_q_heads * chosen->n_probes);
         const double keys = (double)chosen->sample->n_keys;
@@ -35,11 +35,4 @@ static double sample_work(const ats_plan *plan, int64_t s)
         work += side * d * (120 * (double)layer->n_kv_heads + rows);
     }
     return work + 300 * (double)plan->bytes_probe / 4 / (double)plan->selection.n_samples;
-}
-
-double ats_plan_sample_share(const ats_plan *plan, int64_t sample)
-{
-    double all = 0;
-    for (int64_t s = 0; s < plan->selection.n_samples; s++) all += sample_work(plan, s);
-    return sample_work(plan, sample) / all;
 }

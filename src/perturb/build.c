@@ -42,16 +42,24 @@ ats_code ats_perturb_build(const ats_build *ctx, ats_built *out, ats_err *err)
     return ATS_OK;
 }
 
+ats_build ats_build_alone(const ats_build *ctx, const ats_build_part *part)
+{
+    ats_build alone = *ctx;
+    alone.family = part->family;
+    alone.params = part->params;
+    alone.mode = part->mode;
+    alone.replicate = part->replicate;
+    alone.variant_id = part->variant_id;
+    alone.n_parts = 0;
+    return alone;
+}
+
 double ats_perturb_effort(const ats_build *ctx, const ats_built *out)
 {
     double effort = ctx->family->effort != NULL ? ctx->family->effort(ctx, out) : 0;
     for (int64_t i = 0; i < ctx->n_parts; i++) {
-        const ats_build_part *part = &ctx->part[i];
-        ats_build alone = *ctx;
-        alone.family = part->family;
-        alone.params = part->params;
-        alone.n_parts = 0;
-        if (part->family->effort != NULL) effort += part->family->effort(&alone, out);
+        const ats_build alone = ats_build_alone(ctx, &ctx->part[i]);
+        effort += ats_perturb_effort(&alone, out);
     }
     return effort;
 }

@@ -143,6 +143,8 @@ ATS_MUST_CHECK ats_code ats_families_markdown(ats_arena *arena, const char **out
  * sample, layer and parameter. */
 ATS_MUST_CHECK ats_code ats_perturb_build(const ats_build *ctx, ats_built *out, ats_err *err);
 
+/* A part as it is built alone: the same id, so the same places and rows. */
+ats_build ats_build_alone(const ats_build *ctx, const ats_build_part *part);
 /* The family's effort for one key head after a layout; of a combined one, that of its parts. */
 double ats_perturb_effort(const ats_build *ctx, const ats_built *out);
 

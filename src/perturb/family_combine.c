@@ -18,17 +18,10 @@ static const ats_param_def params[] = {
      .required = true},
 };
 
-/* A part as it is built alone: the same id, so the same places and rows. */
 static ats_code build_part(const ats_build *ctx, const ats_build_part *part, bool tensors,
                            ats_built *out, ats_err *err)
 {
-    ats_build alone = *ctx;
-    alone.family = part->family;
-    alone.params = part->params;
-    alone.mode = part->mode;
-    alone.replicate = part->replicate;
-    alone.variant_id = part->variant_id;
-    alone.n_parts = 0;
+    ats_build alone = ats_build_alone(ctx, part);
     if (!tensors) alone.attention = NULL;
     return ats_perturb_build(&alone, out, err);
 }
